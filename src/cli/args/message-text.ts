@@ -5,14 +5,14 @@ import { readStdin } from '../../channels/terminal/input-stream.ts'
 import { stdinKind } from '../../channels/terminal/tty.ts'
 import { usageError } from '../exit.ts'
 
-export type Asked = {
+export type MessageSource = {
   readonly message?: string
-  /** What to do instead; printed when there is no text at all. */
+  /** Tells the user what to do when there is no text at all. */
   readonly advice: string
 }
 
 /** @returns undefined when there are no words and stdin is a terminal. @throws CliExit 2 when there is no text to answer */
-export async function messageOf({ message, advice }: Asked, { process: { stderr } }: CliContext): Promise<string | undefined> {
+export async function messageOf({ message, advice }: MessageSource, { process: { stderr } }: CliContext): Promise<string | undefined> {
   const kind = stdinKind()
   if (message === undefined && kind === 'terminal') return undefined
   const piped = kind === 'data' ? await readStdin({ patient: message === undefined, tell: (line) => stderr.write(`${line}\n`) }) : ''

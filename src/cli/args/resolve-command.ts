@@ -119,7 +119,7 @@ function doubt(what: string): ResolvedCommand {
   return { kind: 'doubt', message: `error: ${what}\n` }
 }
 
-/** What stdin is; when it carries data, a word is an instruction for that data. */
+/** Describes stdin. When it carries data, a word is an instruction for that data. */
 export type Stdin = 'terminal' | 'data' | 'nothing'
 
 const connect = 'to connect a model: braidclaw onboard'

@@ -19,7 +19,7 @@ export type Scanned = {
   readonly faults: readonly string[]
 }
 
-type Found = {
+type ScanState = {
   readonly given: Map<string, string[]>
   readonly words: string[]
   readonly faults: string[]
@@ -31,7 +31,7 @@ type Found = {
 }
 
 export function scan({ flags = {}, args = {} }: { readonly flags?: Flags; readonly args?: Arguments }, line: readonly string[]): Scanned {
-  const found: Found = { given: new Map(), words: [], faults: [], guessed: new Set(), unsure: false, escaped: false }
+  const found: ScanState = { given: new Map(), words: [], faults: [], guessed: new Set(), unsure: false, escaped: false }
   for (let at = 0; at < line.length; ) at += found.escaped ? takeWord(found, line[at]) : takeNext(found, flags, line, at)
   const { words, escaped, open, unsure, faults } = found
   const values: { [name: string]: unknown } = {}
@@ -57,13 +57,13 @@ export function isFlag(word: string): boolean {
   return /^(-[a-z]+|-[a-z]=.*|--[a-z][\w.-]*(=.*)?)$/is.test(word)
 }
 
-function takeWord(found: Found, word = ''): number {
+function takeWord(found: ScanState, word = ''): number {
   found.words.push(word)
   return 1
 }
 
 /** @returns how many words it consumed */
-function takeNext(found: Found, flags: Flags, line: readonly string[], at: number): number {
+function takeNext(found: ScanState, flags: Flags, line: readonly string[], at: number): number {
   const word = line[at] ?? ''
   found.escaped = word === '--'
   if (found.escaped) return 1
@@ -77,7 +77,7 @@ function takeNext(found: Found, flags: Flags, line: readonly string[], at: numbe
 }
 
 /** Returns each name of `-cm`. It reports an unknown name and uses the nearest known name in its place. */
-function namesOf(typed: string, flags: Flags, found: Found): string[] {
+function namesOf(typed: string, flags: Flags, found: ScanState): string[] {
   const long = typed.startsWith('--')
   const typedFlags = long ? [typed] : [...typed.slice(1)].map((letter) => `-${letter}`)
   return typedFlags.flatMap((spelling) => {
@@ -109,7 +109,7 @@ function spellings(flags: Flags): string[] {
 type Behind = { readonly own?: string | undefined; readonly next?: string | undefined; readonly isLast?: boolean }
 
 /** @returns 1 when the next word is the flag's value, else 0 */
-function takeFlag(found: Found, flags: Flags, name: string, { own, next, isLast = false }: Behind): number {
+function takeFlag(found: ScanState, flags: Flags, name: string, { own, next, isLast = false }: Behind): number {
   const takesValue = flags[name]?.type !== 'boolean'
   const follows = takesValue && own === undefined && next !== undefined && next !== '--' && !isFlag(next)
   const value = own ?? (takesValue ? (follows ? next : undefined) : 'true')
@@ -130,7 +130,7 @@ function flagValue(name: string, flag: Flag, texts: readonly string[], faults: s
   return flag.type === 'boolean' ? truth(name, first, faults) : wordValue(name, flag, first, faults)
 }
 
-function argumentsOf(rows: Arguments, { words, faults, unsure }: Found): { readonly [name: string]: unknown } {
+function argumentsOf(rows: Arguments, { words, faults, unsure }: ScanState): { readonly [name: string]: unknown } {
   const values: { [name: string]: unknown } = {}
   const left = [...words]
   for (const [name, row] of Object.entries(rows)) {

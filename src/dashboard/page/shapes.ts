@@ -51,7 +51,7 @@ export type RunSummary = {
 
 export type UsageShown = { readonly input_tokens: number; readonly output_tokens: number; readonly cost_micros?: number }
 
-export type Run = RunSummary & { readonly steps: readonly Step[]; readonly usage?: UsageShown; readonly digest?: string }
+export type RunDetails = RunSummary & { readonly steps: readonly Step[]; readonly usage?: UsageShown; readonly digest?: string }
 
 export type Step = { readonly seq: number; readonly at: number } & (
   | { readonly type: 'message'; readonly text: string }

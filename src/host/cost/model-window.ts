@@ -22,7 +22,7 @@ const leastWindow = 1024
 const mostQuestions = 3
 
 /**
- * What this process knows of one model, shared by its conversations. `proved`: the factor that refusals proved. `isGuess`: the server had
+ * Holds what this process knows of one model; its conversations share it. `proved`: the factor that refusals proved. `isGuess`: the server had
  * not loaded the model. `onDisk`: what is written, or about to be; `unwritten`: the part that waits.
  */
 type Learner = {

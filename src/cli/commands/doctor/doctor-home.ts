@@ -47,7 +47,7 @@ export function diskFindings(home: string, free: number): Finding[] {
   return [{ what: 'disk', state: 'bad', says: `${says}; on a full disk no turn begins`, remedy }]
 }
 
-/** What an ordinary user may still use. */
+/** Returns the bytes that an ordinary user may still use. */
 function freeBytes(folder: string): number {
   const { bavail, bsize } = statfsSync(folder)
   return bavail * bsize

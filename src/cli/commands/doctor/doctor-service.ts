@@ -135,7 +135,7 @@ export function channelFindings(setup: CliSetup): Finding[] {
   return [...rights, ...(on.some(({ name }) => name === 'telegram') ? visionFinding(setup) : [])]
 }
 
-/** Whose pictures are read, and by which model: they leave the machine for it. */
+/** Reports which model reads the pictures: they leave the machine for it. */
 function visionFinding(setup: CliSetup): Finding[] {
   const { provider, model, maxImages } = setup.config.vision
   if (provider === undefined) return []

@@ -60,7 +60,7 @@ function told({ what, state, says, remedy = [] }: Finding): string {
   return first + remedy.map((line) => `${' '.repeat(14)}${line}\n`).join('')
 }
 
-/** What depends on the records: they may be absent or damaged, and everything else is checked all the same. */
+/** Checks what depends on the records. They may be absent or damaged; everything else is checked all the same. */
 async function recorded(setup: CliSetup, memory: Memory | undefined, problem: Finding | undefined): Promise<Finding[]> {
   const manager = await managerOf(setup.context)
   const installed = existsSync(manager.file)

@@ -80,7 +80,7 @@ async function take(dir: string): Promise<Mine> {
   return held
 }
 
-type Running = {
+type DaemonRun = {
   readonly setup: CliSetup
   readonly casting: FifoRoles
   readonly bridges: readonly Bridge[]
@@ -89,7 +89,7 @@ type Running = {
   readonly flags: DaemonFlags
 }
 
-async function run({ setup: given, casting, bridges, held, signal, flags }: Running): Promise<void> {
+async function run({ setup: given, casting, bridges, held, signal, flags }: DaemonRun): Promise<void> {
   const { dir } = casting
   const { setup, provider, tools, described, watches, close } = await assignRoles(given, casting)
   const running: readonly Supervised[] = bridges.map((bridge) => keepRunning({ setup, dir, started: held.note, watches }, bridge))
@@ -129,13 +129,13 @@ const shared = {
   ],
 } as const
 
-type Row = Command<typeof bridgeFlags>
+type BridgeCommand = Command<typeof bridgeFlags>
 
-export const interact = { ...shared, run: (context, given) => bridge(context, given, serveInteract) } as const satisfies Row
-export const cli = { ...shared, run: (context, given) => bridge(context, given, serveCli) } as const satisfies Row
-export const discord = { ...shared, run: (context, given) => bridge(context, given, serveDiscord) } as const satisfies Row
-export const brain = { ...shared, run: (context, given) => bridge(context, given, serveBrain) } as const satisfies Row
-export const claw = { ...shared, run: (context, given) => bridge(context, given, serveClaw) } as const satisfies Row
+export const interact = { ...shared, run: (context, given) => bridge(context, given, serveInteract) } as const satisfies BridgeCommand
+export const cli = { ...shared, run: (context, given) => bridge(context, given, serveCli) } as const satisfies BridgeCommand
+export const discord = { ...shared, run: (context, given) => bridge(context, given, serveDiscord) } as const satisfies BridgeCommand
+export const brain = { ...shared, run: (context, given) => bridge(context, given, serveBrain) } as const satisfies BridgeCommand
+export const claw = { ...shared, run: (context, given) => bridge(context, given, serveClaw) } as const satisfies BridgeCommand
 
 type Serve = (bridging: BridgeOptions, bridgeFlags: BridgeFlags) => Promise<void>
 

@@ -66,10 +66,10 @@ export const rotate = {
   },
 } as const satisfies Command<typeof jsonFlag, typeof known>
 
-type Shown = { readonly name: string; readonly secret: string; readonly json: boolean }
+type NewSecret = { readonly name: string; readonly secret: string; readonly json: boolean }
 
 /** The secret alone goes to stdout, so that a script can take it. */
-function show({ process: { stdout, stderr } }: CliContext, { name, secret, json }: Shown): void {
+function show({ process: { stdout, stderr } }: CliContext, { name, secret, json }: NewSecret): void {
   if (json) return void stdout.write(`${JSON.stringify({ name, token: secret })}\n`)
   stderr.write(`token "${name}": it is not shown again\n`)
   stdout.write(`${secret}\n`)

@@ -54,10 +54,10 @@ export async function compareAttempts(options: AttemptsOptions): Promise<void> {
   }
 }
 
-type Running = { readonly conversation: Conversation; readonly number: number; readonly prompt: string }
+type AttemptOptions = { readonly conversation: Conversation; readonly number: number; readonly prompt: string }
 
-/** What a call changes in its copy needs no question; everything else that asks is refused. */
-async function runOne({ process: { stderr } }: CliContext, { conversation, number, prompt }: Running) {
+/** Runs one attempt. Changes in its copy need no approval; every other call that needs one is refused. */
+async function runOne({ process: { stderr } }: CliContext, { conversation, number, prompt }: AttemptOptions) {
   const answers: string[] = []
   const refuse = refusedBy(conversation)
   const ending = await takeTurn({

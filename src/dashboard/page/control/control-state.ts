@@ -75,7 +75,7 @@ const loads = {
 } as const
 type Part = keyof typeof loads
 
-/** What an event may have changed. */
+/** Returns the parts of the state that an event may have changed. */
 function partsOf({ type }: ControlEvent): readonly Part[] {
   if (type === resumed.type) return ['approvals', 'tasks', 'agents', 'budget']
   const [entity = ''] = type.split('.')

@@ -26,7 +26,7 @@ export function listeners<T>(): Listeners<T> {
   }
 }
 
-/** What happens in the home that the gateway serves. */
+/** Distributes the events of the home that the gateway serves. */
 export const { listen, tell } = listeners<Live>()
 
 /** Follows until the signal aborts or the session ends. `connected` is called each time the connection is there. */
@@ -34,7 +34,7 @@ export function follow(leaving: AbortSignal, connected: () => void): Promise<voi
   return followEvents<Live>({ path: '/events', leaving, connected, told: tell })
 }
 
-type Following<T> = {
+type EventSubscription<T> = {
   readonly path: string
   readonly leaving: AbortSignal
   readonly connected: () => void
@@ -43,7 +43,7 @@ type Following<T> = {
   readonly last?: string
 }
 
-export async function followEvents<T>({ path, leaving, connected, told, last = '' }: Following<T>): Promise<void> {
+export async function followEvents<T>({ path, leaving, connected, told, last = '' }: EventSubscription<T>): Promise<void> {
   const position = { last }
   for (let wait = 250; !leaving.aborted; wait = Math.min(wait * 2, 4_000)) {
     try {

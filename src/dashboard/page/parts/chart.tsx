@@ -6,7 +6,7 @@ import uPlot from 'uplot'
 /** `day`: midnight in UTC, in milliseconds since 1970. */
 export type DayValue = { readonly day: number; readonly value: number }
 
-type Props = {
+type ChartProps = {
   readonly values: readonly DayValue[]
   readonly label: string
   readonly unit: 'cost' | 'tokens'
@@ -18,7 +18,7 @@ type Props = {
 
 const height = 220
 
-export function DayChart({ values, label, unit, limit, forecast }: Props) {
+export function DayChart({ values, label, unit, limit, forecast }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | undefined>(undefined)
   const data = (): uPlot.AlignedData => [
@@ -48,7 +48,7 @@ export function DayChart({ values, label, unit, limit, forecast }: Props) {
   return <div ref={place} class="chart" role="img" aria-label={label} />
 }
 
-function optionsFor(unit: Props['unit'], width: number): uPlot.Options {
+function optionsFor(unit: ChartProps['unit'], width: number): uPlot.Options {
   const axis: uPlot.Axis = { stroke: colour('--quiet'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } }
   const shown = (value: number) =>
     unit === 'cost' ? `$${value.toLocaleString(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 4 })}` : short(value)

@@ -15,7 +15,7 @@ export function useLoaded<T>(load: () => Promise<T>, key: string, concerns?: (li
   return useLoadedOn(listen, load, key, concerns)
 }
 
-type State<T> = { readonly value?: T; readonly error?: string; readonly unreachable?: boolean }
+type LoadState<T> = { readonly value?: T; readonly error?: string; readonly unreachable?: boolean }
 
 /** As `useLoaded`, for the events of any server. */
 export function useLoadedOn<T, E>(
@@ -24,7 +24,7 @@ export function useLoadedOn<T, E>(
   key: string,
   concerns?: (event: E) => boolean,
 ): Loading<T> {
-  const [state, setState] = useState<State<T>>({})
+  const [state, setState] = useState<LoadState<T>>({})
   const [turn, setTurn] = useState(0)
   const again = useCallback(() => setTurn((now) => now + 1), [])
   useEffect(() => {
@@ -47,7 +47,7 @@ export function useLoadedOn<T, E>(
 }
 
 /** Keeps the known value on the page while the server does not answer. */
-function failed<T>({ value }: State<T>, error: unknown): State<T> {
+function failed<T>({ value }: LoadState<T>, error: unknown): LoadState<T> {
   const unreachable = error instanceof ApiError && error.status === 0
   const known = value === undefined ? {} : { value }
   return unreachable && value !== undefined ? { ...known, unreachable } : { ...known, error: textOf(error), unreachable }

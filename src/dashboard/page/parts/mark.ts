@@ -3,7 +3,7 @@
 import { signal, useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 
-/** Whoever speaks to the computer, or hits keys by accident, turns single keys off. */
+/** Tells whether single keys act. People who use speech input, or hit keys by accident, turn them off. */
 export const keysOn = signal(localStorage.getItem('keys') !== 'off')
 
 /** An entry that takes the place of an answered one must not be answered by a key that was meant for that one. */
@@ -12,7 +12,7 @@ const unreadMs = 400
 type Marking = {
   /** The ids of the entries as they are now. */
   readonly ids: () => readonly string[]
-  /** What the key does to this entry; undefined: nothing. */
+  /** Returns the action of the key for this entry; undefined: the key does nothing. */
   readonly action: (key: string, id: string) => (() => unknown) | undefined
   /** The mark is also the keyboard focus: entries have `data-mark` with their id, and `tabIndex` -1. */
   readonly focuses?: boolean

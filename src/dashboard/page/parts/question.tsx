@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
-import type { Approval, Run } from '../shapes.ts'
+import type { Approval, RunDetails } from '../shapes.ts'
 import { attempt, may, notice, refresh } from '../state.ts'
 import { Loaded, useLoaded } from './loaded.tsx'
 import { Diff, riskKind, Tag, Time } from './small.tsx'
@@ -85,7 +85,7 @@ function Exactly({ approval: { id, about, run_id, call_id, tool } }: { readonly 
 }
 
 function Planned({ runId, callId, tool }: { readonly runId: string; readonly callId: string; readonly tool: string }) {
-  const run = useLoaded(() => call<Run>('GET', `/runs/${runId}`), runId)
+  const run = useLoaded(() => call<RunDetails>('GET', `/runs/${runId}`), runId)
   return (
     <Loaded from={run}>
       {({ steps }) => {

@@ -16,7 +16,7 @@ type Kind = keyof typeof timings
 const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone
 const zones = Intl.supportedValuesOf('timeZone')
 
-type Props = {
+type ScheduleFormProps = {
   /** The ways in which it may be due; the first is chosen. */
   readonly kinds: readonly [Kind, ...Kind[]]
   readonly nameHelp: string
@@ -28,7 +28,7 @@ type Props = {
   readonly added: () => void
 }
 
-export function ScheduleForm({ kinds, nameHelp, head, children, send, added }: Props) {
+export function ScheduleForm({ kinds, nameHelp, head, children, send, added }: ScheduleFormProps) {
   const [kind, setKind] = useState<Kind>(kinds[0])
   const { example, help } = timings[kind]
   async function add(form: HTMLFormElement): Promise<void> {

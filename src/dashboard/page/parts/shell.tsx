@@ -8,7 +8,7 @@ import { attempt, me, notice, place } from '../state.ts'
 
 export type PageRow = { readonly path: string; readonly name: string; readonly View: ComponentType<{ readonly rest: string }> }
 
-type Props = {
+type ShellProps = {
   readonly brand: string
   readonly pages: readonly PageRow[]
   /** How much waits for the person; shown beside the first page. */
@@ -17,7 +17,7 @@ type Props = {
   readonly banners?: ComponentChildren
 }
 
-export function Shell({ brand, pages, waiting, foot, banners }: Props) {
+export function Shell({ brand, pages, waiting, foot, banners }: ShellProps) {
   const main = useRef<HTMLElement>(null)
   const { path, rest } = partsOf(place.value)
   const page = pages.find((each) => each.path === path) ?? pages[0]
@@ -109,7 +109,7 @@ async function leave(): Promise<void> {
   me.value = null
 }
 
-/** What a frame shows until it follows the events of its server. */
+/** Shows that the page is connecting, until it follows the events of its server. */
 export function Waiting({ brand, what }: { readonly brand: string; readonly what: string }) {
   return (
     <main class="login">

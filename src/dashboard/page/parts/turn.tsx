@@ -70,7 +70,7 @@ function CallView({ call: { tool, input, status, output } }: { readonly call: Ca
   )
 }
 
-/** What became of a call. The words of the record are those of the gate: "allowed" means that it ran. */
+/** Shows the result of a call. The record uses the words of the gate: "allowed" means that the call ran. */
 export function Outcome({ status }: { readonly status: string | undefined }) {
   if (status === undefined) return <Tag>not yet</Tag>
   const isGood = status === 'completed' || status === 'allowed'

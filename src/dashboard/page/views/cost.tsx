@@ -18,7 +18,7 @@ type Amounts = {
   readonly unsettled_calls: number
   readonly lost_calls: number
 }
-type Row = Amounts & { readonly key: string; readonly title: string | null }
+type CostRow = Amounts & { readonly key: string; readonly title: string | null }
 type Limit = {
   readonly scope: string
   readonly setting: string
@@ -32,7 +32,7 @@ type Limit = {
 type Report = {
   readonly from: string
   readonly to: string
-  readonly rows: readonly Row[]
+  readonly rows: readonly CostRow[]
   readonly more: number
   readonly total: Amounts
   readonly reserved: { readonly tokens: number; readonly cost_micros: number }
@@ -243,7 +243,7 @@ function ByKey({ days }: { readonly days: number }) {
   )
 }
 
-type AmountedProps = { readonly head: string; readonly of: readonly Row[]; readonly name: (row: Row) => ComponentChildren }
+type AmountedProps = { readonly head: string; readonly of: readonly CostRow[]; readonly name: (row: CostRow) => ComponentChildren }
 
 function Amounted({ head, of, name }: AmountedProps) {
   return (

@@ -7,13 +7,13 @@ import { Loaded, useLoaded } from '../parts/loaded.tsx'
 import { Markdown } from '../parts/markdown.tsx'
 import { Block, Button, Diff, Empty, Facts, money, riskKind, Tag, Time } from '../parts/small.tsx'
 import { Input, Outcome } from '../parts/turn.tsx'
-import type { CallStep, Run, RunSummary, Step, Undone } from '../shapes.ts'
+import type { CallStep, RunDetails, RunSummary, Step, Undone } from '../shapes.ts'
 import { attempt, may } from '../state.ts'
 import { cancel } from './talk.tsx'
 
 export function RunView({ id }: { readonly id: string }) {
   const run = useLoaded(
-    () => call<Run>('GET', `/runs/${id}`),
+    () => call<RunDetails>('GET', `/runs/${id}`),
     id,
     ({ id: number, runId, event }) => runId === id && (number !== undefined || event.type.startsWith('changes_')),
   )
@@ -27,7 +27,7 @@ export function RunView({ id }: { readonly id: string }) {
   )
 }
 
-function Whole({ run, again }: { readonly run: Run; readonly again: () => void }) {
+function Whole({ run, again }: { readonly run: RunDetails; readonly again: () => void }) {
   const { id, conversation_id, channel, provider, model, started, ended, code, message, running, usage, digest, steps } = run
   const isUndoable = steps.some((step) => step.type === 'call' && canUndo(step))
   const tokens = usage && `${usage.input_tokens.toLocaleString()} in, ${usage.output_tokens.toLocaleString()} out`
@@ -150,7 +150,7 @@ export function Ended({ running, code }: { readonly running: boolean; readonly c
   return <Tag kind={code === 'answered' ? 'good' : 'bad'}>{code.replaceAll('_', ' ')}</Tag>
 }
 
-type Shown = {
+type ChangeSetProps = {
   /** RUN/CALL. */
   readonly set: string
   readonly changes: NonNullable<CallStep['changes']>
@@ -159,7 +159,7 @@ type Shown = {
 }
 
 /** Shows what a call changed as a difference, and takes it back. */
-function CallChanges({ set, changes: { fate, state, summary }, isUndoable, again }: Shown) {
+function CallChanges({ set, changes: { fate, state, summary }, isUndoable, again }: ChangeSetProps) {
   const [isOpen, setOpen] = useState(false)
   const now = state ?? fate
   return (

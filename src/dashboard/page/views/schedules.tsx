@@ -8,11 +8,11 @@ import { MissedField, ScheduleForm } from '../parts/schedule-form.tsx'
 import { Button, Empty, Facts, money, Tag, Time } from '../parts/small.tsx'
 import { attempt, may, notice } from '../state.ts'
 
-type Props = { readonly schedule: Schedule; readonly changed: () => void }
+type ScheduleProps = { readonly schedule: Schedule; readonly changed: () => void }
 
 const stateKinds = { active: 'good', paused: 'warn', done: '' } as const
 
-export function ScheduleCard({ schedule, changed }: Props) {
+export function ScheduleCard({ schedule, changed }: ScheduleProps) {
   const { id, name, state, why, when, zone, next, message, channel, to, check, last } = schedule
   const [open, setOpen] = useState(false)
   return (
@@ -75,7 +75,7 @@ function Ended({ run }: { readonly run: ScheduledRun }) {
   )
 }
 
-function Actions({ schedule: { id, name, state }, changed }: Props) {
+function Actions({ schedule: { id, name, state }, changed }: ScheduleProps) {
   const act = (path: 'PATCH' | 'POST' | 'DELETE', done: string, body?: object) => async () => {
     const at = `/schedules/${encodeURIComponent(id)}${path === 'POST' ? '/run' : ''}`
     if (await attempt(() => call(path, at, body))) notice.value = { text: done }

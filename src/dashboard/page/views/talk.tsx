@@ -124,7 +124,7 @@ function isAtEnd(): boolean {
   return document.documentElement.scrollHeight - window.innerHeight - window.scrollY < 400
 }
 
-type Shown = {
+type ConversationView = {
   readonly title: string
   readonly pieces: readonly Piece[]
   /** The run that is under way. */
@@ -132,8 +132,8 @@ type Shown = {
   readonly problem: string
 }
 
-function useConversation(id: string): Shown {
-  const [shown, setShown] = useState<Shown>({ title: '', pieces: [], problem: '' })
+function useConversation(id: string): ConversationView {
+  const [shown, setShown] = useState<ConversationView>({ title: '', pieces: [], problem: '' })
   useEffect(() => {
     if (id === '') return
     // Undefined until it is loaded: what happens meanwhile is kept, and added if the loaded part does not have it.
@@ -167,7 +167,7 @@ function useConversation(id: string): Shown {
   return shown
 }
 
-function advanced(before: Shown, live: Live): Shown {
+function advanced(before: ConversationView, live: Live): ConversationView {
   const { event, runId } = live
   if (event.type === 'conversation_renamed') return { ...before, title: event.title }
   if (event.type === 'conversation_deleted') return { ...before, pieces: [], problem: 'This conversation was deleted.' }

@@ -13,16 +13,16 @@ export function plane<T>(method: Method, path: string, body?: unknown, headers?:
   return call<T>(method, `${root}/${path}`, body, headers)
 }
 
-/** What happens in the control plane. */
+/** Distributes the events of the control plane. */
 export const { listen: listenToPlane, tell: tellOfPlane } = listeners<ControlEvent>()
 
-/** `?a=1&b=2` of the values that are there. */
+/** Returns `?a=1&b=2` for the values that are there. */
 export function queryOf(values: { readonly [name: string]: string | number | boolean | undefined }): string {
   const known = Object.entries(values).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, String(value)]]))
   return known.length === 0 ? '' : `?${new URLSearchParams(known)}`
 }
 
-type Message =
+type TabMessage =
   | { readonly kind: 'event'; readonly event: ControlEvent }
   | { readonly kind: 'state'; readonly state: 'live' | 'lost' | 'out'; readonly last: string }
   /** `connected`: the leading tab has a new connection, so what happened right before it may be unknown. */
@@ -31,7 +31,7 @@ type Message =
 const path = `${root}/events`
 const nudgeMs = 2_000
 
-/** Told to all listeners when the connection is back: whatever is shown may be old. */
+/** Sent to all listeners when the connection is back: everything that is shown may be old. */
 export const resumed: ControlEvent = {
   id: 0,
   at: '',
@@ -55,13 +55,13 @@ export async function followPlane(leaving: AbortSignal, connected: () => void): 
   // Only secure addresses have locks; elsewhere each tab has its own connection.
   if (!('locks' in navigator)) return followEvents({ path, leaving, connected: arrived, told: tellOfPlane })
   const tabs = new BroadcastChannel('braidclaw-control')
-  const say = (message: Message) => tabs.postMessage(message)
+  const say = (message: TabMessage) => tabs.postMessage(message)
   const endNudges = nudging(say)
   leaving.addEventListener('abort', () => {
     endNudges()
     tabs.close()
   })
-  tabs.onmessage = ({ data }: MessageEvent<Message>) => {
+  tabs.onmessage = ({ data }: MessageEvent<TabMessage>) => {
     if (data.kind === 'event') {
       position.last = String(data.event.id)
       tellOfPlane(data.event)
@@ -81,7 +81,7 @@ export async function followPlane(leaving: AbortSignal, connected: () => void): 
 
 type Leading = {
   readonly tabs: BroadcastChannel
-  readonly say: (message: Message) => void
+  readonly say: (message: TabMessage) => void
   readonly leaving: AbortSignal
   readonly arrived: () => void
   readonly position: { last: string }
@@ -92,7 +92,7 @@ async function lead({ tabs, say, leaving, arrived, position }: Leading): Promise
   const tellState = () => {
     if (connection.value !== 'off' && !leaving.aborted) say({ kind: 'state', state: connection.value, last: position.last })
   }
-  tabs.onmessage = ({ data }: MessageEvent<Message>) => {
+  tabs.onmessage = ({ data }: MessageEvent<TabMessage>) => {
     if (data.kind === 'hello') tellState()
     // The timers of a hidden tab are slow; a tab that is seen asks to try again now.
     if (data.kind === 'again') dispatchEvent(new Event('online'))
@@ -118,7 +118,7 @@ async function lead({ tabs, say, leaving, arrived, position }: Leading): Promise
   }
 }
 
-function nudging(say: (message: Message) => void): () => void {
+function nudging(say: (message: TabMessage) => void): () => void {
   let late: ReturnType<typeof setTimeout>
   const look = () => {
     if (connection.value === 'lost' && !document.hidden) say({ kind: 'again' })

@@ -5,7 +5,7 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { Button } from '../../parts/small.tsx'
 
-type Asked = {
+type Question = {
   readonly title: string
   readonly body: ComponentChildren
   /** The words of the button; absent: there is only "Close". */
@@ -14,10 +14,10 @@ type Asked = {
   readonly answer: (yes: boolean) => void
 }
 
-const asked = signal<Asked | undefined>(undefined)
+const asked = signal<Question | undefined>(undefined)
 
 /** Resolves with whether the person said yes. */
-export function confirmed(question: Omit<Asked, 'answer'>): Promise<boolean> {
+export function confirmed(question: Omit<Question, 'answer'>): Promise<boolean> {
   asked.value?.answer(false)
   return new Promise((resolve) => {
     asked.value = {

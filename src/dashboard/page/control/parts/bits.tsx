@@ -111,7 +111,7 @@ export function Keyed({ of, marked, children }: { readonly of: string; readonly 
   )
 }
 
-type Props = {
+type ChoiceProps = {
   readonly name: string
   readonly of: readonly string[]
   readonly value: string | undefined
@@ -119,7 +119,7 @@ type Props = {
 }
 
 /** A filter with a few values; a value that is not known any more stays visible. */
-export function Choice({ name, of, value = '', set }: Props) {
+export function Choice({ name, of, value = '', set }: ChoiceProps) {
   const known = value === '' || of.includes(value) ? of : [...of, value]
   return (
     <select aria-label={name} value={value} onChange={(event) => set(event.currentTarget.value)}>

@@ -12,21 +12,21 @@ import type { Filters } from './address.ts'
 import { At, IdLink } from './bits.tsx'
 import { PlainText } from './plain-text.tsx'
 
-type Props = {
+type EventListProps = {
   readonly filters: Filters
   /** Whether an event that comes now belongs into this list. */
   readonly concerns: (event: ControlEvent) => boolean
 }
 type History = { readonly events: readonly ControlEvent[]; readonly next: number | null }
-type State = { readonly events: readonly ControlEvent[]; readonly next: number | null; readonly error?: string }
+type ShownEvents = { readonly events: readonly ControlEvent[]; readonly next: number | null; readonly error?: string }
 
 /** New events never make the list longer than this; "Older" does. */
 const mostLive = 120
 const drawMs = 250
 
-export function EventList({ filters, concerns }: Props) {
+export function EventList({ filters, concerns }: EventListProps) {
   const key = queryOf(filters)
-  const [state, setState] = useState<State | undefined>(undefined)
+  const [state, setState] = useState<ShownEvents | undefined>(undefined)
   const fits = useRef(concerns)
   fits.current = concerns
   const load = (before?: number) => plane<History>('GET', `activity${queryOf({ ...filters, limit: 50, before })}`)

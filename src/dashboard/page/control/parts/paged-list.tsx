@@ -7,13 +7,13 @@ import { Button, Empty } from '../../parts/small.tsx'
 import { textOf } from '../../state.ts'
 import { listenToPlane, resumed } from '../net/plane-live.ts'
 
-type Props = {
+type PagedListProps = {
   readonly paged: Pick<Paged<unknown>, 'rows' | 'next' | 'error' | 'more' | 'again'>
   readonly empty: string
   readonly children: ComponentChildren
 }
 
-export function PagedList({ paged: { rows, next, error, more, again }, empty, children }: Props) {
+export function PagedList({ paged: { rows, next, error, more, again }, empty, children }: PagedListProps) {
   return (
     <>
       {error !== undefined && (

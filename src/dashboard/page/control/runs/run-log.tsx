@@ -79,7 +79,7 @@ export function RunLog({ run: { run_id, log_bytes, log_truncated, state } }: { r
   )
 }
 
-type Following = {
+type LogFollowing = {
   readonly id: string
   readonly leaving: AbortSignal
   readonly isRunning: () => boolean
@@ -89,7 +89,7 @@ type Following = {
 }
 
 /** The server answers when there is more; it says so of a run that has ended at once. */
-async function follow({ id, leaving, isRunning, from, add, failed }: Following): Promise<void> {
+async function follow({ id, leaving, isRunning, from, add, failed }: LogFollowing): Promise<void> {
   for (let times = 0; !leaving.aborted; times += 1) {
     const begun = performance.now()
     const at = from()

@@ -5,9 +5,9 @@ import { counted } from '../../parts/fields.tsx'
 import { At, StateTag } from '../parts/bits.tsx'
 import { PlainText } from '../parts/plain-text.tsx'
 
-type Props = { readonly run: ListedRun; readonly marked?: boolean; readonly isOfTask?: boolean }
+type RunRowProps = { readonly run: ListedRun; readonly marked?: boolean; readonly isOfTask?: boolean }
 
-export function RunRow({ run, marked = false, isOfTask = false }: Props) {
+export function RunRow({ run, marked = false, isOfTask = false }: RunRowProps) {
   const { run_id, task_id, task_title, agent_id, attempt, state, began_at, tokens_used, error, changes } = run
   return (
     <li data-mark={isOfTask ? undefined : run_id} tabIndex={-1} class={marked ? 'marked' : ''} aria-current={marked || undefined}>

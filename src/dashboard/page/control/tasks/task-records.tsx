@@ -15,7 +15,7 @@ import { RunLog } from '../runs/run-log.tsx'
 import { RunRow } from '../runs/run-row.tsx'
 import { TaskRow } from './task-board.tsx'
 
-type Props = { readonly id: string }
+type TaskRecordsProps = { readonly id: string }
 
 function useOfTask<T>(id: string, path: string): Loading<T> {
   return useLoadedOn(
@@ -26,7 +26,7 @@ function useOfTask<T>(id: string, path: string): Loading<T> {
   )
 }
 
-export function TaskApprovals({ id }: Props) {
+export function TaskApprovals({ id }: TaskRecordsProps) {
   const found = useOfTask<{ approvals: readonly Approval[] }>(id, `approvals${queryOf({ view: 'full', task_id: id, limit: 50 })}`)
   return (
     <Loaded from={found}>
@@ -91,7 +91,7 @@ function ApprovalCard({ approval }: { readonly approval: Approval }) {
   )
 }
 
-export function TaskEffects({ id }: Props) {
+export function TaskEffects({ id }: TaskRecordsProps) {
   const found = useOfTask<{ effects: readonly Effect[] }>(id, `tasks/${id}/effects`)
   const settle = (key: string, outcome: 'done' | 'redo') =>
     doing(`Resolved: ${key}`, () => plane('POST', `tasks/${id}/resolve`, { key, outcome }))
@@ -136,7 +136,7 @@ export function TaskEffects({ id }: Props) {
   )
 }
 
-export function TaskRuns({ id }: Props) {
+export function TaskRuns({ id }: TaskRecordsProps) {
   const found = useOfTask<{ runs: readonly ListedRun[] }>(id, `runs${queryOf({ task_id: id, limit: 100 })}`)
   const [chosen, choose] = useState<string | undefined>(undefined)
   return (
@@ -171,7 +171,7 @@ export function TaskRuns({ id }: Props) {
   )
 }
 
-export function TaskChildren({ id }: Props) {
+export function TaskChildren({ id }: TaskRecordsProps) {
   const shown = useRef<readonly Task[]>([])
   const found = useLoadedOn(
     listenToPlane,

@@ -72,7 +72,7 @@ function Words({ name, example, value = '', set }: WordsProps) {
   )
 }
 
-type Status = {
+type ReceiptStatus = {
   readonly agent_id: string
   readonly receipts: Readonly<Record<string, unknown>> | null
   readonly reported_at: string | null
@@ -81,7 +81,7 @@ type Status = {
 function Receipts() {
   const found = useLoadedOn(
     listenToPlane,
-    () => plane<{ receipts: readonly Status[] }>('GET', 'receipts/status'),
+    () => plane<{ receipts: readonly ReceiptStatus[] }>('GET', 'receipts/status'),
     'receipts',
     ({ type }) => type.startsWith('agent.'),
   )

@@ -136,7 +136,7 @@ function AgentLimits({ of }: { readonly of: Budget['agents'] }) {
   )
 }
 
-type Props = {
+type LimitProps = {
   readonly name: string
   readonly scope: { readonly limit: number | null; readonly spent: number; readonly reserved: number; readonly remaining: number | null }
   /** Absent: it is changed elsewhere. Null takes the limit away. */
@@ -147,7 +147,7 @@ type Props = {
 }
 
 /** Shows one limit: what is spent and reserved of it, and a field to raise or lower it. */
-function Limit({ name, scope: { limit, spent, reserved, remaining }, set, asked = false, at }: Props) {
+function Limit({ name, scope: { limit, spent, reserved, remaining }, set, asked = false, at }: LimitProps) {
   const isFull = remaining !== null && remaining <= 0
   return (
     <li class="limit">
@@ -171,7 +171,11 @@ function Limit({ name, scope: { limit, spent, reserved, remaining }, set, asked 
   )
 }
 
-type ChangeProps = Pick<Props, 'name'> & { readonly limit: number | null; readonly asked: boolean; readonly set: NonNullable<Props['set']> }
+type ChangeProps = Pick<LimitProps, 'name'> & {
+  readonly limit: number | null
+  readonly asked: boolean
+  readonly set: NonNullable<LimitProps['set']>
+}
 
 function Change({ name, limit, asked, set }: ChangeProps) {
   const [text, setText] = useState(limit === null ? '' : String(limit))
