@@ -115,7 +115,7 @@ function main(): void {
 
 function count(name: string, otherwise: string): number {
   const text = env[name] || otherwise
-  return /^\d+$/.test(text) ? Number(text) : fail(`${name}: "${text}" is no whole number`)
+  return /^\d+$/.test(text) ? Number(text) : fail(`${name}: "${text}" is not a whole number`)
 }
 
 /** Escapes control characters: the name of a brain or a file must not control the terminal. */

@@ -15,7 +15,7 @@ export function withEnvFile(context: CliContext, named?: string): CliContext {
   const path = named === undefined ? join(context.home, 'config.env') : join(named.startsWith('/') ? '' : context.cwd, named)
   const read = readConfigFile(path)
   if (read.state === 'missing' && named === undefined) return context
-  if (read.state === 'missing') throw commandError(`--env-file ${named}: there is no such file`)
+  if (read.state === 'missing') throw commandError(`--env-file ${named}: the file does not exist`)
   if (read.state === 'unusable') throw commandError(`${path} ${read.why}`)
   const { assignments, odd } = readAssignments(read.text)
   if (odd.length > 0) throw new CliExit(exitCodes.error, odd.map(({ line, why }) => `error: ${path}:${line}: ${why}`).join('\n'))

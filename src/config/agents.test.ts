@@ -137,7 +137,7 @@ describe('the backend', () => {
   })
 
   test('one nobody knows is a problem that names those there are', () => {
-    expect(problems({ env: { BRAIDCLAW_LLM_BACKEND: 'stup' } })[0]).toContain('there is no provider "stup"')
+    expect(problems({ env: { BRAIDCLAW_LLM_BACKEND: 'stup' } })[0]).toContain('unknown provider "stup"')
     expect(Object.keys(whole({}).config.providers.models)).toEqual(['local'])
   })
 })

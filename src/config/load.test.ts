@@ -60,12 +60,10 @@ describe('what is refused', () => {
 
   test('default_provider must be there', () => {
     expect(problemsOf({ user: `default_provider = "opnai"\n${wire('openai')}` })).toEqual([
-      '1:20 default_provider: there is no provider "opnai"; did you mean "openai"?',
+      '1:20 default_provider: unknown provider "opnai"; did you mean "openai"?',
     ])
     expect(problemsOf({ user: 'default_provider = "zzz"' })[0]).toContain('there are: local')
-    expect(problemsOf({ flags: { provider: 'constructor' } })[0]).toStartWith(
-      '--provider default_provider: there is no provider "constructor"',
-    )
+    expect(problemsOf({ flags: { provider: 'constructor' } })[0]).toStartWith('--provider default_provider: unknown provider "constructor"')
   })
 
   test('reliable and router must name providers there are, and no circle', () => {
@@ -73,9 +71,9 @@ describe('what is refused', () => {
 [providers.models.b]\nkind = "router"\nroutes = { cheap = "missing" }\ndefault = "a"
 [providers.models.c]\nkind = "reliable"\nproviders = ["c"]`
     expect(problemsOf({ user })).toEqual([
-      '3:13 providers.models.a.providers: there is no provider "nobody"; there are: local, a, b, c. Add [providers.models.nobody] or choose one of these',
+      '3:13 providers.models.a.providers: unknown provider "nobody"; there are: local, a, b, c. Add [providers.models.nobody] or choose one of these',
       '3:13 providers.models.a.providers: these providers lead in a circle: a → b → a; take one of them out',
-      '6:10 providers.models.b.routes: there is no provider "missing"; there are: local, a, b, c. Add [providers.models.missing] or choose one of these',
+      '6:10 providers.models.b.routes: unknown provider "missing"; there are: local, a, b, c. Add [providers.models.missing] or choose one of these',
       '10:13 providers.models.c.providers: these providers lead in a circle: c → c; take one of them out',
     ])
   })

@@ -64,7 +64,7 @@ export function createApi<Caller extends Identity>(options: ApiOptions): Api<Cal
   app.onError((error, context) => failure(error, context.req.path))
   app.notFound((context) => {
     const methods = methodsOf(app, context.req.path)
-    if (methods.length === 0) return answer(context, new HttpError(404, 'not_found', `there is no ${context.req.path}; see /openapi.json`))
+    if (methods.length === 0) return answer(context, new HttpError(404, 'not_found', `unknown path ${context.req.path}; see /openapi.json`))
     return answer(
       context,
       new HttpError(405, 'wrong_method', `${context.req.path} takes ${methods.join(' and ')}`, { allow: methods.join(', ') }),

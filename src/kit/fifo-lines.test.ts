@@ -14,7 +14,7 @@ describe('a line that is no whole one', () => {
   test('is told as such when its writer has left, and the next is whole', () => {
     const lines = createFifoLines(1000)
     expect(lines.push(bytes('7\thalf'))).toEqual([])
-    expect(lines.end()).toEqual([{ ok: false, text: '7\thalf', error: 'cut off: there is no newline' }])
+    expect(lines.end()).toEqual([{ ok: false, text: '7\thalf', error: 'cut off: it has no newline' }])
     expect(lines.end()).toEqual([])
     expect(lines.push(bytes('8\twhole\n'))).toEqual([ok('8\twhole')])
     expect(lines.end()).toEqual([])

@@ -119,7 +119,7 @@ export function createFifoLines(maxBytes: number) {
 
   /** Ends a partial line, because its writer has left; later bytes do not continue it. Empty without a partial line. */
   function end(): Line[] {
-    const found = held ? [lineOf(held, 'cut off: there is no newline')] : []
+    const found = held ? [lineOf(held, 'cut off: it has no newline')] : []
     held = ''
     return found
   }

@@ -20,7 +20,7 @@ const use = (own = {}) => questions.use(gateIdOf('run-1', 'call-1'), { ...judgem
 const stateOf = (run = 1) => memoryStage.memory.approvals.get(gateIdOf(runOf(run).runId, 'call-1'))?.state
 
 test('a call that was not asked about, denied, or judged otherwise meanwhile may not use an approval', () => {
-  expect(use()).toContain('there is no approval')
+  expect(use()).toContain('does not exist')
   ask()
   expect(use()).toContain('is open')
   decide(true, 'ann')

@@ -26,7 +26,7 @@ test('a late decision, a second decision and one for an unknown question are ref
   const { approvals } = memoryStage.memory
   expect(approvals.decide({ id: 'run-9/x', allow: true, by: 'user' })).toMatchObject({
     ok: false,
-    reason: expect.stringContaining('there is no'),
+    reason: expect.stringContaining('does not exist'),
   })
   expect(yes()).toEqual({ ok: true })
   expect(approvals.decide({ id, allow: false, by: 'other' })).toEqual({ ok: false, reason: `approval "${id}" was already allowed by user` })

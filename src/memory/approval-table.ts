@@ -129,7 +129,7 @@ export function createApprovals(store: Store, { now, seal = () => undefined, cha
   function change(id: string, step: (row: ApprovalRow, at: number) => Partial<Approval> | string): ApprovalResult {
     return store.write(() => {
       const row = rowOf(store, id)
-      if (!row) return { ok: false, reason: `there is no approval "${id}"` }
+      if (!row) return { ok: false, reason: `the approval "${id}" does not exist` }
       if (shown(row, seal).state === 'altered' || changes.last(id, row.created) > row.revision)
         return { ok: false, altered: true, reason: alteredText(id) }
       const next = step(row, now())

@@ -136,7 +136,7 @@ describe('changes that wait for a yes after their run', () => {
     const { applyPending, gate, dropped } = asking()
     expect(await applyPending('changes:run-9/a', 'me', applying)).toMatchObject({
       ok: false,
-      message: expect.stringContaining('there is no'),
+      message: expect.stringContaining('does not exist'),
     })
     expect(await applyPending(gateId, 'me', applying)).toMatchObject({ ok: false, message: expect.stringContaining('has not dropped') })
     gate(run, { type: 'gate.open', id: 'b', call: callOf('b'), judgement }, noon + 60_000)

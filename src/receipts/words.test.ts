@@ -125,7 +125,7 @@ describe('a verification says', () => {
     expect(first({ home }, undefined).warnings.at(-1)).toEqual({
       record: 5,
       kind: 'no_checkpoint',
-      message: 'there is no checkpoint to compare with: the database is new or was replaced',
+      message: 'the checkpoint to compare with is missing: the database is new or was replaced',
     })
   })
 

@@ -22,7 +22,7 @@ describe('refused before the arguments count', () => {
   test('for a tool that does not exist, with the nearest that does', async () => {
     const judged = await gateOf().judge(callOf('file_raed'))
     expect(judged).toMatchObject({ verdict: 'deny', rule: 'tool.unknown' })
-    expect(judged.reason).toStartWith('there is no tool "file_raed"; did you mean "file_read"?; tools: time, file_read, file_write, ')
+    expect(judged.reason).toStartWith('unknown tool "file_raed"; did you mean "file_read"?; tools: time, file_read, file_write, ')
     expect((await gateOf({}, { tools: [] }).judge(callOf('x'))).reason).toEndWith('; tools: none')
     expect(await said('constructor')).toBe('deny high tool.unknown')
     expect(await said('__proto__')).toBe('deny high tool.unknown')

@@ -32,7 +32,7 @@ function stopped(stop: string | undefined): Precheck | undefined {
 function missing(call: Call, tool: Tool | undefined, usable: readonly string[]): Precheck | undefined {
   const rest = `tools: ${usable.join(', ') || 'none'}`
   if (call.name === '') return { rule: 'schema.malformed', reason: `${nameless(call)}; ${rest}` }
-  if (!tool) return { rule: 'tool.unknown', reason: `there is no tool ${quote(call.name)}${didYouMean(call.name, usable)}; ${rest}` }
+  if (!tool) return { rule: 'tool.unknown', reason: `unknown tool ${quote(call.name)}${didYouMean(call.name, usable)}; ${rest}` }
   if (usable.includes(tool.name)) return
   return { rule: 'tool.not_allowed', reason: `tool ${quote(tool.name)} is not in this channel's tools_allow; ${rest}` }
 }

@@ -130,7 +130,7 @@ describe('the gate says', () => {
     expect(await reasonOf('time', {}, { toolsAllow: ['file_read'] }, two)).toBe(
       'tool "time" is not in this channel\'s tools_allow; tools: file_read',
     )
-    expect(await reasonOf('zzz', {}, {}, two)).toBe('there is no tool "zzz"; tools: time, file_read')
+    expect(await reasonOf('zzz', {}, {}, two)).toBe('unknown tool "zzz"; tools: time, file_read')
     expect(() => gateOf({}, { tools: [tool('a'), tool('b'), tool('a')] })).toThrow('two tools share a name: a, b, a')
     const parameters = { type: 'object' as const, properties: { a: { type: 'string', pattern: '(?=a)' } } }
     expect(() => gateOf({}, { tools: [{ ...tool('a'), parameters }] })).toThrow(

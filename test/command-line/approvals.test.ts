@@ -51,7 +51,7 @@ describe('a question that nobody could answer', () => {
     using at = home()
     await asked(at)
     const { code, stderr } = await at.run(['approvals', 'allow', 'run_forged/call_1'])
-    expect([code, stderr]).toEqual([1, expect.stringContaining('there is no approval "run_forged/call_1"')])
+    expect([code, stderr]).toEqual([1, expect.stringContaining('the approval "run_forged/call_1" does not exist')])
   })
 
   test.each([

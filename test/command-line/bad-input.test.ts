@@ -16,7 +16,7 @@ describe('the configuration', () => {
     const result = await at.run(['config', 'validate'])
     refused(result, 1, '5 problems found')
     for (const line of [
-      'config.toml:1:20: default_provider: there is no provider "lokal"; did you mean "local"?',
+      'config.toml:1:20: default_provider: unknown provider "lokal"; did you mean "local"?',
       'config.toml:2:1: workspce_dir: unknown key; did you mean "workspace_dir"?',
       'config.toml:4:12: security.autonomy:',
       'config.toml:5:18: security.workspace_only: must be true or false, found the text "yes"',

@@ -83,7 +83,7 @@ describe('undo changes nothing', () => {
     const { code, stderr } = await run('undo', 'run_1/cal_7')
     expect([code, stderr]).toEqual([
       1,
-      expect.stringContaining('there is no change set "run_1/cal_7"; did you mean "run_1/call_7"?; see: braidclaw changes list'),
+      expect.stringContaining('the change set "run_1/cal_7" does not exist; did you mean "run_1/call_7"?; see: braidclaw changes list'),
     ])
   })
 })
@@ -129,7 +129,7 @@ describe('changes', () => {
     given({ 'a.txt': 'one\n' })
     await made('call_1', { 'a.txt': 'two\n' })
     const patch = await run('changes', 'show', '2')
-    expect(patch).toMatchObject({ code: 1, stderr: expect.stringContaining('there is no change set "2"') })
+    expect(patch).toMatchObject({ code: 1, stderr: expect.stringContaining('the change set "2" does not exist') })
     const { stdout } = await run('changes', 'show')
     expect(stdout).toBe('diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+two\n')
     const back = Bun.spawnSync(['git', 'apply', '-R', '--check', '-'], { cwd: kept.root, stdin: Buffer.from(stdout) })

@@ -48,7 +48,7 @@ test('the files of an agent have the question once, and the answer of the run th
 describe('nothing goes on', () => {
   test('in a home without a conversation, after an answer, with a message, and after a later turn', async () => {
     using at = home()
-    refused(await goOn(at, [{ text: 'never' }]), 2, 'nothing to go on with: there is no conversation yet')
+    refused(await goOn(at, [{ text: 'never' }]), 2, 'nothing to go on with: no conversation exists yet')
     expect((await turn(at, [{ text: 'yes' }])).code).toBe(0)
     refused(await goOn(at, [{ text: 'never' }]), 2, 'was answered')
     refused(await at.run(['agent', '--continue-turn', '-m', 'and?']), 2, '--continue-turn goes on with a turn that was asked already')

@@ -57,7 +57,7 @@ describe('1: error', () => {
     const { code, stderr } = await go(at, [{ text: 'x' }], ['--resume', 'conversation-nope'])
     expect(code).toBe(1)
     expect(stderr).toContain('no conversation "conversation-nope"; see: braidclaw memory list')
-    expect((await go(at, [{ text: 'x' }], ['--continue'])).stderr).toContain('there is no conversation yet')
+    expect((await go(at, [{ text: 'x' }], ['--continue'])).stderr).toContain('no conversation exists yet')
   })
 
   test('a tool that fails under "tool run"', async () => {

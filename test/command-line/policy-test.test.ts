@@ -32,7 +32,7 @@ describe('policy test refuses', () => {
     using at = home()
     expect(await at.run(['policy', 'test', 'none.toml'])).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('none.toml: there is no such file'),
+      stderr: expect.stringContaining('none.toml: the file does not exist'),
     })
   })
 })

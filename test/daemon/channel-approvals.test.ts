@@ -29,7 +29,7 @@ test('on the FIFOs: a stranger is told, a no refuses, a yes writes; another chan
   const second = codeIn(await me.ask('Write it now', 'boss'))
   expect(await me.ask(`yes ${second}`, 'boss')).toBe('Written.')
   expect(readFileSync(join(at.workspace, 'a.txt'), 'utf8')).toBe('x')
-  expect(await me.ask(`yes ${second}`, 'boss')).toBe(`[not counted: question ${second} is no longer open]`)
+  expect(await me.ask(`yes ${second}`, 'boss')).toBe(`[not counted: question ${second} is closed already]`)
   expect(historyOf(at).join('\n')).not.toContain('BraidClaw asks')
   const { stdout } = await at.run(['approvals', 'list', '--all', '--json'])
   const asked: { readonly state: string; readonly decidedBy: string }[] = JSON.parse(stdout)

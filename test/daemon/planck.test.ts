@@ -44,7 +44,7 @@ test('is at most 8,192 bytes, and needs no folder around it', async () => {
   copyFileSync(bundle.file, copy)
   for (const runtime of runtimes) {
     const child = Bun.spawnSync([...commands[runtime], copy], { env: { PLANCKCLAW_FIFOS: '/etc' }, cwd: at.dir })
-    expect(child.stderr.toString()).toContain('/etc is no folder of ours alone')
+    expect(child.stderr.toString()).toContain('/etc is not a private folder')
     expect(child.exitCode).toBe(1)
   }
 })
@@ -81,10 +81,10 @@ describe.each(isDeep ? runtimes : (['node'] as const))('on %s', (runtime) => {
     })
 
     test.each([
-      [{ HISTORY_MAX: 'many' }, 'HISTORY_MAX: "many" is no whole number'],
-      [{ HISTORY_KEEP: '-1' }, 'HISTORY_KEEP: "-1" is no whole number'],
+      [{ HISTORY_MAX: 'many' }, 'HISTORY_MAX: "many" is not a whole number'],
+      [{ HISTORY_KEEP: '-1' }, 'HISTORY_KEEP: "-1" is not a whole number'],
       [{ HISTORY_MAX: '40' }, 'HISTORY_KEEP must be less than HISTORY_MAX'],
-      [{ PLANCKCLAW_FIFOS: '/etc' }, '/etc is no folder of ours alone (user 0, mode 40755)'],
+      [{ PLANCKCLAW_FIFOS: '/etc' }, '/etc is not a private folder (user 0, mode 40755)'],
     ] as const)('with %j', async (env, message) => {
       const { code, stderr } = await planck(env).ended
       expect(stderr).toContain(message)
@@ -146,7 +146,7 @@ describe.each(isDeep ? runtimes : (['node'] as const))('on %s', (runtime) => {
       await writer.kill()
       await Bun.sleep(100)
       at.bridge(`#!/bin/sh\nprintf '9\\tnext\\n' > ${fifos}/interact_in`)
-      await heard.says(half === '8' ? '9\tyes\n9\tyes\n' : '8\tcut off: there is no newline\n9\tyes\n')
+      await heard.says(half === '8' ? '9\tyes\n9\tyes\n' : '8\tcut off: it has no newline\n9\tyes\n')
     }
     expect(at.memory('history.jsonl')).toBe('{"role":"user","content":"next"}\n{"role":"assistant","content":"yes"}\n'.repeat(2))
   })

@@ -30,12 +30,12 @@ test('what is no folder or FIFO of ours alone is refused and stays as it was', a
   using at = nest()
   const dir = folderOf(at)
   mkdirSync(dir, { mode: 0o755 })
-  expect((await launch(at).result).stderr).toContain('is no folder of ours alone')
+  expect((await launch(at).result).stderr).toContain('is not a private folder')
   rmSync(dir, { recursive: true })
   mkdirSync(dir, { mode: 0o700 })
   writeFileSync(join(dir, 'interact_in'), 'me\thello\n')
   const { code, stderr } = await launch(at).result
-  expect([code, stderr]).toEqual([1, expect.stringContaining('interact_in is no FIFO of ours alone')])
+  expect([code, stderr]).toEqual([1, expect.stringContaining('interact_in is not a private FIFO')])
   expect(readFileSync(join(dir, 'interact_in'), 'utf8')).toBe('me\thello\n')
 })
 
@@ -193,11 +193,11 @@ test('a writer that is killed in mid-message is told so, and the next one is hea
     expect((await shell(at, `printf 'alice\\thello\\n' > ${agent.dir}/interact_in`)).code).toBe(0)
     await until(() => told().split('alice\t').length > before)
   }
-  expect(told()).toBe('bob\t[not answered: the message is cut off: there is no newline]\nalice\tone\nalice\ttwo\n')
+  expect(told()).toBe('bob\t[not answered: the message is cut off: it has no newline]\nalice\tone\nalice\ttwo\n')
   expect(historyOf(at)).toEqual(['hello', 'one', 'hello', 'two'])
   expect(heard.pid).toBeGreaterThan(0)
   const { stderr } = await agent.stop()
-  expect(stderr).toContain('message ignored from=fifo why="cut off: there is no newline"')
+  expect(stderr).toContain('message ignored from=fifo why="cut off: it has no newline"')
 })
 
 test('when somebody takes the FIFOs away it ends with 1 and says so, instead of staying deaf', async () => {
@@ -269,7 +269,7 @@ test('flags that contradict each other, and an environment file that is none, ar
   expect(await refused(['--bridge', 'mouth=x'])).toEqual([2, expect.stringContaining('write interact=COMMAND')])
   expect(await refused(['--bridge', 'brain=a', '--bridge', 'brain=b'])).toEqual([2, expect.stringContaining('twice')])
   expect(await refused(['--bridge', 'brain=a', '--brain', 'inside'])).toEqual([2, expect.stringContaining('contradict')])
-  expect(await refused(['--env-file', 'none.env'])).toEqual([1, expect.stringContaining('there is no such file')])
+  expect(await refused(['--env-file', 'none.env'])).toEqual([1, expect.stringContaining('the file does not exist')])
   at.file('odd.env', 'A=1\nrm -rf /\n')
   expect(await refused(['--env-file', 'odd.env'])).toEqual([1, expect.stringContaining('odd.env:2: is not an assignment')])
 })

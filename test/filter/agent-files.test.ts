@@ -26,7 +26,7 @@ describe('the files', () => {
     await at.run(['two questions'], { env: stub })
     const { stdout, stderr } = await at.run(['session', '--json'])
     expect(stdout.trimEnd().split('\n')).toHaveLength(4)
-    expect(stderr).toContain('current.jsonl: left out what is no entry: line 3')
+    expect(stderr).toContain('current.jsonl: left out what is not an entry: line 3')
   })
 
   test('where they cannot be written the turn goes on, and says so once', async () => {

@@ -141,7 +141,7 @@ describe('what is refused', () => {
         const full = `Failed: 2 commands run in the background already: job-1 (echo up; exec sleep ${first + 2}), job-2 (echo up; exec sleep ${first + 3});`
         expect(results.slice(2).filter((text) => !text.startsWith(full))).toEqual([])
         expect(results).toHaveLength(isDeep ? 50 : 10)
-        expect(await call('shell_output', { id: 'job-9' })).toContain('there is no "job-9" in the background; there is job-1 (')
+        expect(await call('shell_output', { id: 'job-9' })).toContain('unknown background job "job-9"; the jobs are: job-1 (')
       },
       { config },
     )

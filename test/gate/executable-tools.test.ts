@@ -43,7 +43,7 @@ test('an executable that nobody named is not offered to a model, and does not ru
   tool(own(at), 'deploy', 'touch deployed')
   const { code, stderr } = await turn(at, 'deploy')
   expect(code).toBe(3)
-  expect(stderr).toContain('there is no tool "deploy"')
+  expect(stderr).toContain('unknown tool "deploy"')
   expect(existsSync(join(at.workspace, 'deployed.txt'))).toBe(false)
   expect((await at.run(['tool', 'list'])).stdout).toMatch(/^- deploy .*\(not in tools\.executables\)$/m)
 })
@@ -147,7 +147,7 @@ test('what --tools names wrongly ends the command with 2, saying what and where'
     await wrong('[{"name":"deploy","parameters":{"type":"string"}}]', 'not a JSON Schema of an object')
     await wrong('[{"name":"deply"}]', 'did you mean "deploy"')
   }
-  refused(await at.run(['tool', 'list', '--tools', join(at.dir, 'none')]), 2, 'no such file or folder')
+  refused(await at.run(['tool', 'list', '--tools', join(at.dir, 'none')]), 2, 'the file or folder does not exist')
 })
 
 inDepth(
@@ -265,7 +265,7 @@ test.each(isDeep ? languages : languages.slice(0, 1))(
     expect([stderr.includes('note: it does not run yet: '), ran.stdout]).toEqual(ran.code === 0 ? [false, 'HI\n'] : [true, ''])
     if (lang !== 'ts') expect(ran.code).toBe(0)
     refused(await at.run(['tool', 'new', 'shout', '--lang', lang]), 1, 'is there already')
-    refused(await at.run(['tool', 'new', '../x']), 2, 'is no name for a tool')
+    refused(await at.run(['tool', 'new', '../x']), 2, 'is not a valid tool name')
     refused(await at.run(['tool', 'new', 'shell']), 2, 'is a built-in tool')
   },
 )

@@ -44,7 +44,7 @@ test('a model that does not answer in time, a stop, and an empty answer leave a 
 
 describe('settings that cannot work are said at the start', () => {
   test.each([
-    ['[vision]\nprovider = "nobody"\n', 'there is no provider "nobody"'],
+    ['[vision]\nprovider = "nobody"\n', 'unknown provider "nobody"'],
     ['[vision]\nprovider = "local"\n', 'pictures are read only by one of kind "openai-compatible"'],
     ['[vision]\nprovider = "openrouter"\n', 'OPENROUTER_API_KEY is not set'],
     [

@@ -152,11 +152,7 @@ describe('a call that cannot be read', () => {
     ['is no object', 'file_list', 'the call cannot be read'],
     ['is of a type nobody knows', { index: 0, id: 'a', type: 'custom', custom: { name: 'file_list' } }, 'the call cannot be read'],
     ['has a list for arguments', { ...list, function: { name: 'file_list', arguments: ['.'] } }, 'not a JSON object'],
-    [
-      'has a name with spaces around it',
-      { ...list, function: { ...list.function, name: ' file_list ' } },
-      'there is no tool " file_list "',
-    ],
+    ['has a name with spaces around it', { ...list, function: { ...list.function, name: ' file_list ' } }, 'unknown tool " file_list "'],
     ['writes half a character', surrogate, '"content" holds half a character'],
   ])('%s: nothing runs, the model is told and corrects itself', async (_, broken, words) => {
     using setting = asking(call(broken), call(list), says('Now it works.'))

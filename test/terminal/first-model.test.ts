@@ -155,7 +155,7 @@ describe('beside a config file', () => {
       at.config(`default_provider = "far"\n[providers.models.far]\nkind = "openai-compatible"\nmodel = "m"\nbase_url = "${url('chat')}"\n`)
       const { code, stdout, stderr } = await at.run(args)
       expect([code, stdout, asked('chat')]).toEqual([2, '', 0])
-      expect(stderr).toStartWith('error: --model: default_model: there is no provider "typo"; there are: far, local, openai')
+      expect(stderr).toStartWith('error: --model: default_model: unknown provider "typo"; there are: far, local, openai')
       expect(stderr).toContain('If "typo/x" is a model of far: "far/typo/x"')
     },
   )

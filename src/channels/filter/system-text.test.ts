@@ -16,7 +16,7 @@ test.each([
   ['soul.md', 'looks like a file, and there is none'],
   ['./prompt', 'looks like a file'],
   ['../up.txt', 'looks like a file'],
-  ['/nope/x', 'there is no folder /nope'],
+  ['/nope/x', 'the folder /nope does not exist'],
   ['~/soul', 'looks like a file'],
   ['./', 'is a folder'],
 ])('%j is a mistake while nothing is there', (given, says) => {

@@ -40,7 +40,7 @@ function kindOf(path: string, given: string): 'file' | 'pipe' | 'folder' | 'none
 function contentOf(path: string, given: string): string {
   const read = readConfigFile(path)
   if (read.state === 'text') return read.text
-  throw wrong(`-s "${given}": this file ${read.state === 'missing' ? 'is no longer there' : read.why}`)
+  throw wrong(`-s "${given}": this file ${read.state === 'missing' ? 'does not exist any more' : read.why}`)
 }
 
 function meant(path: string): string {
@@ -49,7 +49,7 @@ function meant(path: string): string {
     const near = nearest(basename(path), readdirSync(folder))
     return near === undefined ? '' : `; did you mean "${near}"?`
   } catch {
-    return `: there is no folder ${folder}`
+    return `: the folder ${folder} does not exist`
   }
 }
 

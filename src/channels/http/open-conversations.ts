@@ -153,7 +153,7 @@ function keyOf({ id, access }: Pick<Caller, 'id' | 'access'>, conversationId: st
 }
 
 function noConversation(id: string): HttpError {
-  return new HttpError(404, 'no_conversation', `there is no conversation ${JSON.stringify(id.slice(0, 100))}`)
+  return new HttpError(404, 'no_conversation', `the conversation ${JSON.stringify(id.slice(0, 100))} does not exist`)
 }
 
 function stopping(): HttpError {

@@ -76,7 +76,7 @@ test('what only looks like an answer is a message for the agent', async () => {
 
 test('an answer that comes too late is told so: when the run rejects it, and when the question is closed', async () => {
   const late = await stage({ rejected: 'approval' })
-  const over = [true, `[not counted: question ${late.code} is no longer open]`]
+  const over = [true, `[not counted: question ${late.code} is closed already]`]
   expect(await late.takeAnswer(`yes ${late.code}`)).toEqual(over)
   late.closed.resolve()
   await Bun.sleep(0)

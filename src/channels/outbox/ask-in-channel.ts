@@ -45,11 +45,11 @@ export function createChannelQuestions(): ChannelQuestions {
   async function decide(message: AdmittedMessage, code: string, allow: boolean): Promise<void> {
     const { channel, from, approver, answer } = message
     const question = open.get(code)
-    if (!question) return answer(`[not counted: question ${code} is no longer open]`)
+    if (!question) return answer(`[not counted: question ${code} is closed already]`)
     if (question.channel !== channel || question.from !== from) return answer(`[not counted: question ${code} was not asked here]`)
     if (approver === undefined) return answer(`[not counted: you may not answer questions here; channels.${from}.approvers says who may]`)
     const rejected = await question.conversation.approve(question.gateId, { allow, by: `${from} ${visible(approver)}` })
-    if (rejected !== undefined) await answer(`[not counted: question ${code} is no longer open]`)
+    if (rejected !== undefined) await answer(`[not counted: question ${code} is closed already]`)
   }
 
   return {

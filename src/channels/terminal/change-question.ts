@@ -135,7 +135,7 @@ async function editFiles({ set, ask }: { readonly set: ChangeSet; readonly ask: 
     const content = change.after?.kind === 'file' ? set.content(change, 'after', mostBytes) : undefined
     return content !== undefined && textOf(content) !== undefined ? [{ path: change.path, content }] : []
   })
-  if (texts.length === 0) return { ok: false, message: 'there is no new text to edit' }
+  if (texts.length === 0) return { ok: false, message: 'the changes contain no new text to edit' }
   if (texts.length > mostFiles)
     return { ok: false, message: `${texts.length} files are too many for an editor, at most ${mostFiles}; choose some with s first` }
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-edit-'))

@@ -171,7 +171,9 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
       return 'continue'
     case '/help':
       write(slashCommands.map(([name, meaning]) => `  ${name.padEnd(24)} ${meaning}\n`).join(''))
-      write('Asked [y/N/a]: y is yes, a is yes from now on, n and a reason is no, anything else is no. About changes: ? lists the keys.\n')
+      write(
+        'Answers to [y/N/a]: y allows once, a allows from now on, n (with a reason, if you like) or anything else denies. For changes, ? lists the keys.\n',
+      )
       break
     case '/tools':
       write(

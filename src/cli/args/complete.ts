@@ -46,7 +46,7 @@ async function inCommand(context: CliContext, { flags = {}, args = {} }: AnyComm
   const next = Object.values(args)[words.length] ?? Object.values(args).findLast(({ many }) => many)
   const free = Object.entries(flags).filter(([name, flag]) => !given.includes(name) || (flag.type !== 'boolean' && flag.many))
   const dashed: Candidate[] = [
-    ['--', 'What follows is no flag'],
+    ['--', 'The words after it are not flags'],
     ...free.map(([name, { about, also }]): Candidate => [spelled(also ?? name), about]),
   ]
   const candidates = escaped || (partial !== '' && !partial.startsWith('-')) ? [] : starting(dashed, partial === '-' ? '' : partial)

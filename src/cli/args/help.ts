@@ -69,12 +69,12 @@ async function commandHelp({ name, about }: Runnable, { flags = {}, args = {}, .
   ])
 }
 
-type Row = readonly [head: string, meaning: string]
+type HelpRow = readonly [head: string, meaning: string]
 
-const helpRow: Row = ['-h  --help', 'Print this help and exit']
-const dashesRow: Row = ['    --', 'What follows is no flag, whatever it begins with']
+const helpRow: HelpRow = ['-h  --help', 'Print this help and exit']
+const dashesRow: HelpRow = ['    --', 'The words after it are not flags, whatever they begin with']
 
-function flagRow(name: string, flag: Flag): Row {
+function flagRow(name: string, flag: Flag): HelpRow {
   const many = flag.type !== 'boolean' && flag.many ? '...' : ''
   const long = flag.also === undefined ? '' : `, or ${spelled(name)}`
   return [
@@ -98,7 +98,7 @@ function choices(values: readonly string[]): string {
   return all.length > width / 2 ? values.join(' | ') : all
 }
 
-function argumentRow(name: string, { about, optional, many }: Argument): Row {
+function argumentRow(name: string, { about, optional, many }: Argument): HelpRow {
   return [many ? `${name}...` : optional ? `[${name}]` : name, about]
 }
 
@@ -131,7 +131,7 @@ function exitBlock(codes: NonNullable<AnyCommand['exits']>): string {
   )
 }
 
-function table(title: string, rows: readonly Row[]): string {
+function table(title: string, rows: readonly HelpRow[]): string {
   const column = Math.max(...rows.map(([head]) => head.length)) + 2
   return block(
     title,

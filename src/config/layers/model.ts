@@ -51,7 +51,7 @@ function unknown(provider: string, whole: string, { providers, standing }: Other
   const near = nearest(provider, providers)
   const advice = near === undefined ? `there are: ${providers.join(', ')}.` : `did you mean "${near}/${whole.slice(provider.length + 1)}"?`
   const slashed = standing === 'local' ? '' : ` If ${quote(whole)} is a model of ${standing}: "${standing}/${whole}"`
-  return `there is no provider ${quote(provider)}; ${advice}${slashed}`
+  return `unknown provider ${quote(provider)}; ${advice}${slashed}`
 }
 
 const strength: readonly ConfigSource[] = ['default', 'user', 'project', 'environment', 'agent', 'flag']

@@ -112,7 +112,7 @@ function isOneFile(database: string, log: string): boolean {
 
 function unknownProvider(entries: Entries, key: string, name: string, names: readonly string[]): ConfigProblem {
   const advice = didYouMean(name, names) || `; there are: ${names.join(', ')}. Add [providers.models.${name}] or choose one of these`
-  return problem(entries.get(key), key, `there is no provider ${quote(name)}${advice}`)
+  return problem(entries.get(key), key, `unknown provider ${quote(name)}${advice}`)
 }
 
 /** Reports each cycle once, at its first member. */

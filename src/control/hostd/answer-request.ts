@@ -70,7 +70,7 @@ function decide(options: RequestOptions, { peer, request, running }: DecisionInp
   const { catalogue, machine } = options
   if (!isTokenRight(options, request)) return denied('forbidden', 'the token is missing or wrong')
   const operation = catalogue.operations.find(({ op }) => op === request.op)
-  if (!operation) return denied('unknown_op', `there is no operation ${JSON.stringify(request.op)}; "${listOperation}" lists them`)
+  if (!operation) return denied('unknown_op', `unknown operation ${JSON.stringify(request.op)}; "${listOperation}" lists them`)
   const unavailable = whyUnavailable(operation, machine)
   if (unavailable !== undefined) return denied('unavailable', `"${operation.op}" is not available here: ${unavailable}`)
   const bound = bindParams(operation, request.params, options.resolvePath)

@@ -47,7 +47,7 @@ export async function listOps(socket: string, timeoutMs = 10_000): Promise<Liste
 /** Refuses the socket of another user, who would receive tokens and could answer anything. @returns why it is not used */
 function whyForeign(socket: string): string | undefined {
   const found = lstatSync(socket, { throwIfNoEntry: false })
-  if (!found) return `there is no socket "${socket}"; start it with "braidclaw hostd --socket ${socket}"`
+  if (!found) return `the socket "${socket}" does not exist; start hostd with "braidclaw hostd --socket ${socket}"`
   if (!found.isSocket()) return `"${socket}" is not a socket; name the socket of hostd itself, not a link to it`
   if (found.uid !== 0 && found.uid !== process.getuid?.())
     return `the socket "${socket}" belongs to user ${found.uid}, neither to root nor to us`

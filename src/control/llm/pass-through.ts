@@ -106,7 +106,7 @@ function assertKnown(target: Target, { method, url }: Request): Target {
     throw new HttpError(
       404,
       'not_found',
-      `there is no ${method} ${new URL(url).pathname}; there are POST chat/completions, responses, messages, messages/count_tokens and GET models`,
+      `unknown route ${method} ${new URL(url).pathname}; the routes are POST chat/completions, responses, messages, messages/count_tokens and GET models`,
     )
   return target
 }

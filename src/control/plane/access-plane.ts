@@ -127,7 +127,7 @@ function* isStillTrusted(run: Row): Command<boolean> {
 function tokenOver(row: Row): PlaneRefusal {
   const state = row.state === 'running' ? 'its lease expired' : `it is ${text(row, 'state')}`
   const id = idOf('RUN', int(row, 'id'))
-  return new PlaneRefusal('lease_lost', `the token of ${id} is no longer in force: ${state}; stop the run, its writes change nothing`, {
+  return new PlaneRefusal('lease_lost', `the token of ${id} is not valid any more: ${state}; stop the run: its writes change nothing`, {
     run_id: id,
     state: row.state,
   })
@@ -189,7 +189,7 @@ export function* revokeOperator(
   { caller, id }: { readonly caller: Caller; readonly id: string },
 ): Command<OperatorToken> {
   const row = yield* queryOne('SELECT * FROM operators WHERE id = ?', [id])
-  if (!row) throw new PlaneRefusal('not_found', `there is no operator "${id}"; "control operator list" shows them`)
+  if (!row) throw new PlaneRefusal('not_found', `unknown operator "${id}"; "control operator list" shows them`)
   if (row.revoked_at !== null) return operatorOf(row)
   const others = yield* queryNumber('SELECT COUNT(*) AS value FROM operators WHERE revoked_at IS NULL AND id <> ?', [id])
   if (others === 0) throw new PlaneRefusal('conflict', 'this is the last operator; add another one before you revoke it')

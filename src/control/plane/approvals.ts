@@ -341,7 +341,7 @@ function approvalOf(row: Row): Approval {
 /** @throws PlaneRefusal not_found */
 function* readApproval(id: string): Command<Row> {
   const row = yield* queryOne('SELECT * FROM approvals WHERE id = ?', [numberOf(id)])
-  if (!row) throw new PlaneRefusal('not_found', `there is no approval ${id}`)
+  if (!row) throw new PlaneRefusal('not_found', `the approval ${id} does not exist`)
   return row
 }
 
@@ -350,6 +350,6 @@ function* lockApproval({ dialect }: PlaneContext, id: string): Command<Row> {
   const { task_id: taskId } = yield* readApproval(id)
   if (taskId !== null && taskId !== undefined) yield [`SELECT id FROM tasks WHERE id = ?${dialect.forUpdate}`, [taskId]]
   const row = yield* queryOne(`SELECT * FROM approvals WHERE id = ?${dialect.forUpdate}`, [numberOf(id)])
-  if (!row) throw new PlaneRefusal('not_found', `there is no approval ${id}`)
+  if (!row) throw new PlaneRefusal('not_found', `the approval ${id} does not exist`)
   return row
 }

@@ -283,7 +283,7 @@ function* lockAgent({ dialect }: PlaneContext, id: string): Command<Row> {
 }
 
 function noAgent(id: string): PlaneRefusal {
-  return new PlaneRefusal('not_found', `there is no agent "${id}"; an operator adds it with "control agent add"`)
+  return new PlaneRefusal('not_found', `unknown agent "${id}"; an operator adds it with "control agent add"`)
 }
 
 /** Reads agents in the order in which operators added them. */

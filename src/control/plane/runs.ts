@@ -376,7 +376,7 @@ function* readRun(id: string): Command<Run> {
 }
 
 function noRun(id: string): PlaneRefusal {
-  return new PlaneRefusal('not_found', `there is no run ${id}`)
+  return new PlaneRefusal('not_found', `the run ${id} does not exist`)
 }
 
 function runOf(row: Row, artifacts: readonly Row[]): ListedRun {

@@ -86,7 +86,7 @@ function* lockSchedule({ dialect }: PlaneContext, id: string): Command<Row> {
   const row =
     (yield* queryOne(`SELECT * FROM schedules WHERE id = ?${dialect.forUpdate}`, [number])) ??
     (yield* queryOne(`SELECT * FROM schedules WHERE name = ?${dialect.forUpdate}`, [id]))
-  if (!row) throw new PlaneRefusal('not_found', `there is no schedule "${id}"`)
+  if (!row) throw new PlaneRefusal('not_found', `the schedule "${id}" does not exist`)
   return row
 }
 

@@ -35,7 +35,7 @@ export function chooseRunner(choice: RunnerChoice): ChosenRunner {
   if (name === '') return impliedRunner(choice)
   const known = runnerNames.find((each) => each === name)
   if (known === undefined)
-    return { ok: false, message: `there is no runner ${JSON.stringify(name)}; the runners are ${runnerNames.join(', ')}` }
+    return { ok: false, message: `unknown runner ${JSON.stringify(name)}; the runners are ${runnerNames.join(', ')}` }
   return known === 'own' ? { ok: true, name: 'own' } : foundRunner(known, choice)
 }
 
@@ -45,7 +45,7 @@ function impliedRunner(choice: RunnerChoice): ChosenRunner {
   return {
     ok: true,
     name: 'own',
-    note: 'CONTROLPLANE_RUNNER is not set and there is no program "pi": the own runner carries out the tasks, as with --runner own',
+    note: 'CONTROLPLANE_RUNNER is not set and the program "pi" was not found: the own runner carries out the tasks, as with --runner own',
   }
 }
 

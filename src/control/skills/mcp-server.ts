@@ -24,7 +24,7 @@ export function createMcpServer(tool: McpTool, version: string): (line: string) 
     if (method === 'tools/list')
       return { result: { tools: [{ name: tool.name, description: tool.description, inputSchema: tool.parameters }] } }
     if (method === 'tools/call') return await called(tool, params)
-    return { error: { code: -32601, message: `there is no method ${JSON.stringify(method)}` } }
+    return { error: { code: -32601, message: `unknown method ${JSON.stringify(method)}` } }
   }
 
   return async (line) => {

@@ -51,7 +51,7 @@ test('everything that is wrong is reported at once, by line and column', () => {
 `
   expect(problemsIn(text).map(({ line, column, message }) => `${line}:${column} ${message}`)).toEqual([
     '3:14 skills.0.summary: Invalid input: expected string, received number',
-    '6:12 skills.1.extra: there is no such field',
+    '6:12 skills.1.extra: unknown field',
     '10:11 skills.2.path: either "content" or "path", not both',
   ])
   expect(problemsIn(text.replace('summary: 3', 'summary: three')).map(({ line, column }) => [line, column])).toEqual([

@@ -48,7 +48,7 @@ function skillsIn(
   const { library, skill } = librarySchemas()
   for (const issue of library.safeParse(value).error?.issues ?? []) {
     if (issue.code !== 'unrecognized_keys') report(issue.path, issue.message)
-    else for (const key of issue.keys) report([...issue.path, key], 'there is no such field')
+    else for (const key of issue.keys) report([...issue.path, key], 'unknown field')
   }
   const entries: readonly unknown[] = isObject(value) && Array.isArray(value.skills) ? value.skills.slice(0, 1000) : []
   const skills = entries.map((entry, index) => {

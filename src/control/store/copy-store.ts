@@ -36,7 +36,7 @@ type RestoreOptions = {
 
 /** Restores a backup. @returns what both hold. @throws PlaneRefusal conflict when the store is not empty, not_found without the file */
 export async function restore({ path, store, log }: RestoreOptions): Promise<readonly TableDigest[]> {
-  if (!(await Bun.file(path).exists())) throw new PlaneRefusal('not_found', `there is no backup "${path}"`)
+  if (!(await Bun.file(path).exists())) throw new PlaneRefusal('not_found', `the backup "${path}" does not exist`)
   const copy = await openSqlite({ path, log })
   try {
     return await copyStore({ from: copy, to: store })

@@ -31,7 +31,7 @@ export function findKept(sets: readonly SetSummary[], ref: string): SetSummary {
       `${quote(ref)} has ${matching.length} change sets: ${matching.map(nameOf).join(', ')}; name one of them`,
     )
   const near = didYouMean(bare, [...sets.map(nameOf), 'last'])
-  throw new FailureError('error', `there is no change set ${quote(ref)}${near}; see: braidclaw changes list`)
+  throw new FailureError('error', `the change set ${quote(ref)} does not exist${near}; see: braidclaw changes list`)
 }
 
 /** A set that was moved aside comes back only by its own name. */

@@ -41,7 +41,8 @@ export function approvalRecords(base: RecordsBase): HostRecords['approvals'] {
     rules: () => approvals.rules({ altered: true }).map(withWords),
     revokeRule(id) {
       const rule = approvals.rules({ altered: true }).find((each) => each.id === id)
-      if (!approvals.revokeRule(id) || !rule) throw new FailureError('error', `there is no rule ${id}; see: braidclaw approvals rules list`)
+      if (!approvals.revokeRule(id) || !rule)
+        throw new FailureError('error', `the rule ${id} does not exist; see: braidclaw approvals rules list`)
       return withWords(rule)
     },
   }
@@ -56,7 +57,7 @@ export function existing({ memory: { approvals } }: Pick<RecordsBase, 'memory'>,
     id,
     approvals.list().map((each) => each.id),
   )
-  throw new FailureError('error', `there is no approval ${quote(id)}${near}; see: braidclaw approvals list`)
+  throw new FailureError('error', `the approval ${quote(id)} does not exist${near}; see: braidclaw approvals list`)
 }
 
 /**

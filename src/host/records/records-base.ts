@@ -31,7 +31,7 @@ export function limited(asked: number | undefined, usual: number, most = 500): n
 export function resolveRun({ journal }: Pick<Memory, 'journal'>, ref: string): RunRecord {
   const known = ref === 'last' ? journal.runs({ limit: 1 })[0] : journal.run(ref)
   if (known) return known
-  if (ref === 'last') throw new FailureError('error', 'there is no run yet')
+  if (ref === 'last') throw new FailureError('error', 'no run exists yet')
   const begun = journal.runs({ limit: everyRun }).filter(({ runId }) => ref !== '' && runId.startsWith(ref))
   if (begun.length === 1 && begun[0]) return begun[0]
   const several = begun.length > 1 ? `${begun.length} runs begin with "${ref}"` : `no run "${ref}"`

@@ -62,5 +62,5 @@ export function latestElsewhere({ conversations }: Memory, here: string): { read
 export function resolveConversation({ conversations }: Memory, id: string): string {
   const known = id === 'last' ? conversations.list({ limit: 1 })[0]?.conversationId : conversations.has(id) ? id : undefined
   if (known !== undefined) return known
-  throw new NoConversation(id === 'last' ? 'there is no conversation yet' : `no conversation "${id}"; see: braidclaw memory list`)
+  throw new NoConversation(id === 'last' ? 'no conversation exists yet' : `no conversation "${id}"; see: braidclaw memory list`)
 }

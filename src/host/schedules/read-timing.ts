@@ -34,7 +34,7 @@ export function readZone(zone: string, flag = '--tz'): string {
 function readCron(expression: string, { now, zone }: TimingContext): Timing {
   const timing: Timing = { kind: 'cron', expression: expression.trim(), zone }
   const next = parsed(timing, now)
-  if (next === undefined) throw wrong(`--cron "${expression}" is never due: there is no such date`)
+  if (next === undefined) throw wrong(`--cron "${expression}" is never due: no date matches it`)
   return timing
 }
 

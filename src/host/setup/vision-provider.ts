@@ -12,7 +12,7 @@ export function visionProblem({ config, context: { env } }: Pick<Setup, 'config'
   if (name === undefined) return undefined
   const found = providerNamed(config, name)
   if (!found)
-    return `vision.provider: there is no provider ${JSON.stringify(name)}; describe it in [providers.models.${name}], or use "openrouter"`
+    return `vision.provider: unknown provider ${JSON.stringify(name)}; describe it in [providers.models.${name}], or use "openrouter"`
   if (!isWireProvider(found) || found.kind !== 'openai-compatible')
     return `vision.provider: "${name}" is of kind "${found.kind}"; pictures are read only by one of kind "openai-compatible"`
   const keyEnv = found.apiKeyEnv ?? (name === 'openrouter' ? 'OPENROUTER_API_KEY' : undefined)

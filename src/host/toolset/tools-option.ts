@@ -23,7 +23,7 @@ export function parseToolsOption(setup: Setup, spec: string): ToolSelection {
   if (spec.trim() === '') throw wrong('""', 'name a file, a folder or "default"')
   const path = resolve(setup.context.cwd, spec)
   const found = statSync(path, { throwIfNoEntry: false })
-  if (!found) throw wrong(spec, 'there is no such file or folder; name one, or "default" for the built-in tools')
+  if (!found) throw wrong(spec, 'the file or folder does not exist; name one that does, or "default" for the built-in tools')
   const by = `--tools ${spec}`
   if (found.isDirectory()) return { builtIn: [], more: executablesFrom(setup, { at: path, by }), refusals: 'not permitted' }
   if (found.size > MAX_LIST_BYTES) throw wrong(spec, `it has ${found.size} bytes; ${MAX_LIST_BYTES} are the limit`)

@@ -41,7 +41,7 @@ test('a number that is not there is refused', () => {
   const { pins } = den.open()
   pins.add('one')
   for (const number of [0, 2, -1, 1.5])
-    expect(pins.remove(number)).toEqual({ ok: false, message: `there is no pin ${number}; there are 1` })
+    expect(pins.remove(number)).toEqual({ ok: false, message: `pin ${number} does not exist; there are 1` })
 })
 
 test('they are kept in order, as lines a person can read, and numbered anew when one goes', () => {

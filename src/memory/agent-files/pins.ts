@@ -53,7 +53,7 @@ export function createPins({ path, disk, now, withFolderLock }: PinsOptions): Pi
       const { lines, trouble } = linesIn(path)
       if (trouble) return { ok: false, message: trouble }
       const pin = pinsOf(lines).find((each) => each.number === number)
-      if (!pin) return { ok: false, message: `there is no pin ${number}; there are ${pinsOf(lines).length}` }
+      if (!pin) return { ok: false, message: `pin ${number} does not exist; there are ${pinsOf(lines).length}` }
       const at = lines.findIndex((_, index) => pinsOf(lines.slice(0, index + 1)).length === number)
       write(lines.toSpliced(at, 1))
       return { ok: true, pin }

@@ -32,7 +32,7 @@ export function createPendingChanges(
   function begin(id: string, by: string): Approval | string {
     return transaction(() => {
       const approval = approvals.get(id)
-      if (approval === undefined) return `there is no approval "${id}"`
+      if (approval === undefined) return `the approval "${id}" does not exist`
       if (approval.changes === 0) return `approval "${id}" is about a call that has not run; only its run can use it`
       if (!isPending(approval)) return `the run that asked has not dropped these changes; it takes the answer itself`
       const answered = approval.state === 'allowed' ? { ok: true as const } : approvals.decide({ id, allow: true, by })

@@ -186,7 +186,7 @@ function warningsOf(
   const head = witnesses.find(({ name }) => name === 'head file')?.anchor
   const torn = `the log ends in an unfinished line of ${tornBytes} bytes, left by a crash; the next start removes it`
   const ahead = `the log is ${count - (checkpoint?.count ?? 0)} ahead of the checkpoint, as after a crash; the next start adopts them`
-  const missing = 'there is no checkpoint to compare with: the database is new or was replaced'
+  const missing = 'the checkpoint to compare with is missing: the database is new or was replaced'
   return [
     ...(tornBytes > 0 ? [{ record: count + 1, kind: 'torn' as const, message: torn }] : []),
     ...(checkpoint && checkpoint.count < count && tooMany === undefined

@@ -259,7 +259,7 @@ function readPattern(given: unknown, where: string, reader: BidReader): Pattern<
     return { type: 'user', ...(id === undefined ? {} : { id: idOfOwn(type, id) }), match: own }
   }
   if (!isKnown(type) || type === 'user')
-    return fail(`${where} names "${type}"; there is no such event${didYouMean(type, Object.keys(vocabulary))}`)
+    return fail(`${where} names "${type}", which is not an event${didYouMean(type, Object.keys(vocabulary))}`)
   return { type, id, ...(match === undefined ? {} : { match: holds }) }
 }
 

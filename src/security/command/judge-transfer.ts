@@ -170,7 +170,7 @@ function saidOf({ id, to, branch }: PushedRef, forced: boolean): string {
 /** The current branch, to the branch of the same name, as git does by default. */
 function usualSpec({ branch, local, user }: RepositoryFacts, remote: string): string[] | Refusal {
   const advice = 'name the remote and the branch: git push origin main'
-  if (branch === undefined) return refuse('git.refs', `HEAD is detached, so there is no branch to push; ${advice}`)
+  if (branch === undefined) return refuse('git.refs', `HEAD is detached, so it names no branch to push; ${advice}`)
   const way = [...user, ...local].findLast(({ key }) => key === 'push.default')?.value ?? 'simple'
   const merge = local.findLast(({ key }) => key === `branch.${branch}.merge`)?.value
   const isOwn = local.findLast(({ key }) => key === `branch.${branch}.remote`)?.value === remote

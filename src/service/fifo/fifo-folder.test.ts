@@ -34,17 +34,17 @@ describe('refused, and nothing is changed', () => {
 
   test('a folder that others can read', async () => {
     chmodSync(made(), 0o755)
-    await refuses(`${fifos()} is no folder of ours alone`)
+    await refuses(`${fifos()} is not a private folder`)
   })
 
   test('a symlink to a folder', async () => {
     symlinkSync(made(), join(home, 'link'))
-    expect(await refusal(join(home, 'link'))).toContain('is no folder of ours alone')
+    expect(await refusal(join(home, 'link'))).toContain('is not a private folder')
   })
 
   test('a file in the place of the folder', async () => {
     writeFileSync(join(home, 'file'), '', { mode: 0o600 })
-    expect(await refusal(join(home, 'file'))).toContain('is no folder of ours alone')
+    expect(await refusal(join(home, 'file'))).toContain('is not a private folder')
   })
 
   test('a file in the place of a FIFO: what a shell makes that writes too early', async () => {
@@ -61,7 +61,7 @@ describe('refused, and nothing is changed', () => {
   test('a FIFO that others can write, with what to do', async () => {
     await createFifos(made())
     chmodSync(join(fifos(), 'brain_out'), 0o622)
-    await refuses(`${join(fifos(), 'brain_out')} is no FIFO of ours alone (user ${process.getuid?.()}, mode 10622)`)
+    await refuses(`${join(fifos(), 'brain_out')} is not a private FIFO (user ${process.getuid?.()}, mode 10622)`)
     expect(await refusal(fifos())).toEndWith('chmod go= it')
   })
 
@@ -107,10 +107,10 @@ describe('while somebody else makes them too', () => {
   }
 
   test('a file by the name of one is refused, and so is a FIFO for all', () => {
-    expect(after(`umask 077; echo > ${fifos()}/claw_in`)).toContain('claw_in is no FIFO of ours alone')
+    expect(after(`umask 077; echo > ${fifos()}/claw_in`)).toContain('claw_in is not a private FIFO')
     rmSync(join(home, 'bin'), { recursive: true })
     rmSync(fifos(), { recursive: true })
-    expect(after(`${Bun.which('mkfifo')} -m 666 ${fifos()}/brain_in`)).toContain('brain_in is no FIFO of ours alone')
+    expect(after(`${Bun.which('mkfifo')} -m 666 ${fifos()}/brain_in`)).toContain('brain_in is not a private FIFO')
   })
 
   test('what the command could not make, and nobody else did, is said in its words', () => {

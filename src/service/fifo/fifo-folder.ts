@@ -48,7 +48,7 @@ export function problemWith(path: string, isFolder: boolean): string | undefined
   // Compares the file type and the permissions of others within the mode.
   if (!found || (found.uid === process.geteuid?.() && (found.mode & 0o170077) === (isFolder ? 0o040000 : 0o010000))) return undefined
   const mode = found.mode.toString(8)
-  return `${path} is no ${isFolder ? 'folder' : 'FIFO'} of ours alone (user ${found.uid}, mode ${mode}); remove it or chmod go= it`
+  return `${path} is not a private ${isFolder ? 'folder' : 'FIFO'} (user ${found.uid}, mode ${mode}); remove it or chmod go= it`
 }
 
 /**

@@ -63,7 +63,7 @@ describe('a writer that is killed in the middle of a line', () => {
     await writer.kill()
     await Bun.sleep(60)
     den.script('printf "2\\thello\\n" > interact_in')
-    expect(await told).toEqual(['! cut off: there is no newline', '2\thello'])
+    expect(await told).toEqual(['! cut off: it has no newline', '2\thello'])
   })
 
   test('nor when others have the FIFO open all the time', async () => {
@@ -77,7 +77,7 @@ describe('a writer that is killed in the middle of a line', () => {
     held.write(Buffer.from('2\thello\n3\tand on'))
     await Bun.sleep(400)
     held.write(Buffer.from(' it goes\n'))
-    expect(await told).toEqual(['! cut off: there is no newline', '2\thello', '3\tand on it goes'])
+    expect(await told).toEqual(['! cut off: it has no newline', '2\thello', '3\tand on it goes'])
     held.close()
   })
 
@@ -85,7 +85,7 @@ describe('a writer that is killed in the middle of a line', () => {
     const source = lines()
     const told = source.next()
     await den.script('printf "me\\tno newline" > interact_in').done
-    expect((await told).value).toEqual({ ok: false, text: 'me\tno newline', error: 'cut off: there is no newline' })
+    expect((await told).value).toEqual({ ok: false, text: 'me\tno newline', error: 'cut off: it has no newline' })
   })
 
   test('is waited for as long as it lives', async () => {

@@ -50,7 +50,7 @@ describe('the daemon', () => {
     [{}, ['--compat-from', 'everywhere'], 'everywhere'],
     [{}, ['--tls-cert', 'x.pem'], '--tls-cert and --tls-key'],
     [{}, ['--database', 'mysql://x'], 'postgres://'],
-    [{}, ['--host', '0.0.0.0', '--port', '0'], 'there is no operator yet; make one first: braidclaw control init'],
+    [{}, ['--host', '0.0.0.0', '--port', '0'], 'no operator exists yet; make one first: braidclaw control init'],
   ])('%j %j: it does not start', async (env, flags, told) => {
     using at = nest()
     const { code, stdout, stderr } = await at.run(['control', ...flags], { env })
@@ -142,6 +142,6 @@ describe('backup and restore', () => {
     }
     mkdirSync(join(at.dir, 'empty'))
     const none = await at.run(['control', 'backup', join(at.dir, 'b')], { env: { BRAIDCLAW_HOME: join(at.dir, 'empty') } })
-    expect([none.code, none.stderr.includes('there is no control plane here')]).toEqual([1, true])
+    expect([none.code, none.stderr.includes('this home has no control plane')]).toEqual([1, true])
   })
 })

@@ -43,7 +43,7 @@ describe('control worker', () => {
     expect(await told(['--agent', 'a', '--key-file', key, '--runner', 'own', '--', 'true'])).toStartWith(
       '2 error: "true": only --runner command',
     )
-    expect(await told(['--agent', 'a', '--key-file', `${key}x`])).toContain('there is no such file')
+    expect(await told(['--agent', 'a', '--key-file', `${key}x`])).toContain('the file does not exist')
     expect(await told(['--agent', 'a', '--key-file', key, '--runner', 'comand'])).toContain('did you mean "command"?')
     expect(await told(['--agent', 'a', '--key-file', key, '--runner', 'command'])).toContain('--runner command -- PROGRAM')
     const wrong = await told(['--agent', 'a', '--once', '--', 'true'], { CONTROLPLANE_API_KEY: 'cpa_wrong-wrong-wrong-wrong-wrong' })

@@ -47,7 +47,7 @@ test('list shows the operations of a file, of the running hostd, and else the bu
   expect(shown.stdout).toMatch(/^say +low +a test\n +n: integer 1 to 5, default 2\n$/)
   expect(await at.nest.run(['hostd', 'list', '--socket', at.socket])).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('there is no socket'),
+    stderr: expect.stringContaining(`the socket "${at.socket}" does not exist`),
   })
   const none = await at.nest.run(['hostd', 'list', '--json'], { env: { CONTROLPLANE_HOSTD_SOCKET: at.socket } })
   const builtIn = rows.parse(JSON.parse(none.stdout))
@@ -66,9 +66,12 @@ test('unknown groups and users, and switched-off receipts, are said before anyth
   const says = async (...words: readonly string[]) => at.nest.run(['hostd', '--socket', at.socket, ...words])
   expect(await says('--group', 'no-such')).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('there is no group "no-such" in /etc/group'),
+    stderr: expect.stringContaining('the group "no-such" does not exist in /etc/group'),
   })
-  expect(await says('--control-user', 'no-such')).toMatchObject({ code: 2, stderr: expect.stringContaining('there is no user "no-such"') })
+  expect(await says('--control-user', 'no-such')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('the user "no-such" does not exist'),
+  })
   at.nest.config('[receipts]\nenabled = false\n')
   expect(await says()).toMatchObject({ code: 1, stderr: expect.stringContaining('keeps a receipt of every attempt') })
 })

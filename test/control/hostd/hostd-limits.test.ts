@@ -122,7 +122,7 @@ describe('answers', () => {
     const listed = await listOps(at.socket)
     const reasons = [
       'it is for freebsd; this is linux',
-      'there is no program "/no/such/program"',
+      'the program "/no/such/program" does not exist',
       `"${open}" can be written by others`,
       `"${folder}" can be written by others`,
     ]
@@ -149,7 +149,7 @@ describe('the client', () => {
     using at = place()
     mkdirSync(join(at.socket, '..'))
     const message = async (socket: string) => (await callHostd(socket, { op: 'x' }, 300)).error?.message
-    expect(await message(at.socket)).toContain('there is no socket')
+    expect(await message(at.socket)).toContain(`the socket "${at.socket}" does not exist`)
     const server = Bun.listen({ unix: at.socket, socket: { data: (to, bytes) => void (bytes.includes('close') && to.end()) } })
     expect(await message(at.socket)).toContain('did not answer within 300 ms')
     expect((await callHostd(at.socket, { op: 'close' }, 30_000)).error?.message).toContain('closed the connection')

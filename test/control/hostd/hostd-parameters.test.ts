@@ -101,7 +101,7 @@ describe('parameters', () => {
       expect.stringContaining('did you mean "xyz"'),
       expect.stringContaining('"constructor" is not a parameter'),
       expect.stringContaining('xyz is missing'),
-      expect.stringContaining('there is no operation "sya"'),
+      expect.stringContaining('unknown operation "sya"'),
     ])
   })
 })

@@ -17,7 +17,7 @@ test('an empty control plane leads to the first agent, its worker and the first 
   await page.goto(`${at.url}/#/runs?state=lost`)
   await page.getByText('No run is like that.').waitFor()
   await page.goto(`${at.url}/#/tasks?view=list`)
-  await page.getByText('There is no task yet.').waitFor()
+  await page.getByText('No task exists yet.').waitFor()
   await page.goto(`${at.url}/#/`)
   await page.getByRole('link', { name: 'Add one' }).click()
   await page.getByLabel('Name').fill('director')

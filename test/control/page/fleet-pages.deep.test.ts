@@ -122,7 +122,7 @@ test('a task is created once, edited only in the version that was read, held, an
   await page.getByText('Context', { exact: true }).click()
   await page.getByLabel(/^A JSON object/).fill('{"host"')
   await page.getByRole('button', { name: 'Create the task' }).click()
-  await page.getByText('The context is no JSON object').waitFor()
+  await page.getByText('The context is not a JSON object').waitFor()
   await page.getByLabel(/^A JSON object/).fill('{"host": "mail"}')
   await page.getByRole('button', { name: 'Create the task' }).click()
   await page.getByRole('heading', { name: 'Renew the certificate' }).waitFor()

@@ -228,7 +228,7 @@ describe('a pane that is not wanted or not possible', () => {
     expect(await at.pane('--agent', 'a')).toMatchObject({
       code: 0,
       stdout: '',
-      stderr: expect.stringContaining('is empty, so there is no pane'),
+      stderr: expect.stringContaining('is empty, so no pane is opened'),
     })
   })
 

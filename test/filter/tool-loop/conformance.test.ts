@@ -57,7 +57,7 @@ test('a tool that is on no list is not permitted and never runs, whether it exis
     replies: [calls(call('hidden', {}), call('invented', { a: 1 })), say('I may not.')],
   })
   expect([code, stdout]).toEqual([0, 'I may not.\n'])
-  for (const { result } of transcript) expect(result).toStartWith('Tool not permitted: tool.unknown: there is no tool')
+  for (const { result } of transcript) expect(result).toStartWith('Tool not permitted: tool.unknown: unknown tool')
   expect(transcript.map(({ name }) => name)).toEqual(['hidden', 'invented'])
   expect(receipts.map(({ status }) => status)).toEqual(['denied', 'denied'])
   expect(existsSync(join(home.workspace, 'hidden-ran'))).toBe(false)

@@ -39,7 +39,7 @@ export function approvalRoutes(app: GatewayApi, { host, openConversations }: Gat
   async function visibleApproval(caller: Caller, id: string) {
     const { approvals } = await host.records()
     const found = await orMissingLater(approvals.show(id))
-    if (!openConversations.sees(caller, found.conversationId)) throw new HttpError(404, 'not_found', `there is no question ${id}`)
+    if (!openConversations.sees(caller, found.conversationId)) throw new HttpError(404, 'not_found', `the question ${id} does not exist`)
     return found
   }
 
@@ -68,7 +68,7 @@ export function approvalRoutes(app: GatewayApi, { host, openConversations }: Gat
     params,
     body: [decision, 'The answer'],
     gives: [approval, 'It counts'],
-    others: { 409: 'The question is no longer open' },
+    others: { 409: 'The question is closed already' },
     async answer({ caller, params: { run, call }, body }) {
       const { id } = await visibleApproval(caller, `${run}/${call}`)
       const { decision, ...more } = body

@@ -78,7 +78,7 @@ export function openAiRoutes(app: GatewayApi, { openConversations, setup }: Gate
     throw new HttpError(
       404,
       'model_not_found',
-      `there is no model ${JSON.stringify(id.slice(0, 100))} here; use ${names.join(' or ')}`,
+      `unknown model ${JSON.stringify(id.slice(0, 100))}; use ${names.join(' or ')}`,
       {},
       { param: 'model' },
     )
@@ -154,7 +154,7 @@ type TurnInput = { readonly prompt: string; readonly past: Past }
 const refused: { readonly [name: string]: string } = {
   tools: 'the tools of the agent stay inside it and run here, behind its gate; a client cannot bring its own',
   functions: 'the tools of the agent stay inside it and run here, behind its gate; a client cannot bring its own',
-  audio: 'there is no audio here',
+  audio: 'audio is not supported',
   web_search_options: 'the agent decides by itself what it looks up',
 }
 

@@ -45,7 +45,7 @@ export function runsRoutes(app: GatewayApi, { host, openConversations: open }: G
   async function visibleRun(caller: Caller, id: string) {
     const { runs } = await host.records()
     const run = await orMissingLater(runs.show(id))
-    if (run.runId !== id || !open.sees(caller, run.conversationId)) throw new HttpError(404, 'not_found', `there is no run ${id}`)
+    if (run.runId !== id || !open.sees(caller, run.conversationId)) throw new HttpError(404, 'not_found', `the run ${id} does not exist`)
     return run
   }
 

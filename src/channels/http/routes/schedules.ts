@@ -142,7 +142,7 @@ export function schedulesRoutes(app: GatewayApi, { host }: Gateway): void {
 function existing(schedules: Schedules, name: string): Schedule {
   const found = schedules.list().find((each) => each.id === name || each.name === name)
   if (found) return found
-  throw new HttpError(404, 'not_found', `there is no schedule ${JSON.stringify(name)}`)
+  throw new HttpError(404, 'not_found', `the schedule ${JSON.stringify(name)} does not exist`)
 }
 
 type OptionsBody = Omit<z.infer<typeof newSchedule>, 'name' | 'message' | 'at' | 'every' | 'cron'>

@@ -204,7 +204,7 @@ export function idByName(kind: 'user' | 'group', name: string, read = readText):
     .find(([first]) => first === name)
   const id = fields?.[2] ?? ''
   if (/^\d{1,10}$/.test(id)) return { ok: true, id: Number(id) }
-  return { ok: false, message: `there is no ${kind} "${name}" in ${file}; create it, or give its number` }
+  return { ok: false, message: `the ${kind} "${name}" does not exist in ${file}; create it, or give its number` }
 }
 
 function readText(path: string): string {

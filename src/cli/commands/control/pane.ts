@@ -66,9 +66,9 @@ async function show(context: CliContext, given: PaneFlags): Promise<void> {
   const { env, process } = context
   const session = sessionName(given.session ?? env.CONTROLPLANE_AIDER_TMUX_SESSION)
   if (!session.on)
-    return void process.stderr.write('the session name is empty, so there is no pane; set CONTROLPLANE_AIDER_TMUX_SESSION to a name\n')
+    return void process.stderr.write('the session name is empty, so no pane is opened; set CONTROLPLANE_AIDER_TMUX_SESSION to a name\n')
   const program = Bun.which('tmux', { PATH: env.PATH ?? '' })
-  if (program === null) throw commandError('there is no tmux on the PATH; install the package "tmux"')
+  if (program === null) throw commandError('tmux is not on the PATH; install the package "tmux"')
   if (session.changed) process.stderr.write(`the session is called "${session.name}": letters, digits, "_" and "-" are kept\n`)
   const logDir = resolve(context.cwd, given.logDir ?? (env.CONTROLPLANE_AIDER_LOG_DIR || join(context.home, 'control', 'logs')))
   const paneEnv = paneEnvironment({ ...env, BRAIDCLAW_HOME: context.home })

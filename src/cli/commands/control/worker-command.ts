@@ -149,7 +149,7 @@ function runnerOf({ runner }: WorkerFlags, [program]: readonly string[]): Worker
 /** @throws CliExit 2 */
 function existing(path: string): string {
   if (existsSync(path)) return path
-  throw usageError(`--readable ${visible(path)}: there is no such folder or file`)
+  throw usageError(`--readable ${visible(path)}: the folder or file does not exist`)
 }
 
 /** Loads the settings. The model is one of ours only for our own runner. */

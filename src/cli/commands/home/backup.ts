@@ -113,7 +113,7 @@ export const prune = {
   flags,
   examples: [
     ['--days 365', 'count what is older than a year'],
-    ['--days 365 --yes', 'delete it; there is no way back'],
+    ['--days 365 --yes', 'delete it; this cannot be undone'],
   ],
   details:
     () => `A conversation is as old as its last turn. Its texts, its runs and its place in the search are deleted; its receipts stay and

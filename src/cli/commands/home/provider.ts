@@ -69,7 +69,7 @@ const modelArgs = {
   },
 } as const satisfies Arguments
 
-type Asked = { readonly provider: WireProvider; readonly model: string }
+type ModelChoice = { readonly provider: WireProvider; readonly model: string }
 
 export const models = {
   flags: jsonFlag,
@@ -86,7 +86,7 @@ export const models = {
     for (const { provider } of file.names)
       if (!Object.hasOwn(config.providers.models, provider))
         stderr.write(
-          `warn: models.toml: there is no provider ${JSON.stringify(provider)}${didYouMean(provider, Object.keys(config.providers.models))}\n`,
+          `warn: models.toml: unknown provider ${JSON.stringify(provider)}${didYouMean(provider, Object.keys(config.providers.models))}\n`,
         )
     const asked = name === undefined ? all(providers, config, file.names) : [one(providers, name)]
     const rows = await Promise.all(
@@ -109,7 +109,7 @@ function all(
   providers: readonly WireProvider[],
   { defaultProvider, defaultModel }: { readonly defaultProvider: string; readonly defaultModel: string },
   more: readonly { provider: string; model: string }[],
-): Asked[] {
+): ModelChoice[] {
   const own = providers.map((provider) => ({ provider, model: provider.name === defaultProvider ? defaultModel : provider.model }))
   const named = more.flatMap(({ provider: name, model }) =>
     providers.flatMap((provider) => (provider.name === name ? [{ provider, model }] : [])),
@@ -117,7 +117,7 @@ function all(
   return [...new Map([...own, ...named].map((each) => [`${each.provider.name}/${each.model}`, each])).values()]
 }
 
-function one(providers: readonly WireProvider[], wanted: string): Asked {
+function one(providers: readonly WireProvider[], wanted: string): ModelChoice {
   const slash = wanted.indexOf('/')
   const [name, model] = slash < 0 ? [wanted, undefined] : [wanted.slice(0, slash), wanted.slice(slash + 1)]
   const provider = providers.find((each) => each.name === name)

@@ -56,7 +56,7 @@ function textOf(path: string, given: string, isAbsolute: boolean): string {
   try {
     return readFileSync(isAbsolute ? given : path, 'utf8')
   } catch (error) {
-    const why = error instanceof Error && 'code' in error && error.code === 'ENOENT' ? 'there is no such file' : String(error)
+    const why = error instanceof Error && 'code' in error && error.code === 'ENOENT' ? 'the file does not exist' : String(error)
     throw usageError(`${visible(given)}: ${visible(why)}`)
   }
 }
@@ -136,7 +136,7 @@ function tomlOf(text: string): JsonTable | string {
 }
 
 function readRow(row: unknown, where: string): Expectation | string {
-  if (!isObject(row)) return `${where} is no table`
+  if (!isObject(row)) return `${where} is not a table`
   const odd = Object.keys(row).find((key) => !keys.includes(key))
   if (odd !== undefined) return `${where}: unknown key "${odd}"${didYouMean(odd, keys)}`
   const { command, tool, args, level, verdict, rule, question } = row

@@ -19,7 +19,7 @@ test('an agent that is not there is named, with those that are', async () => {
 
 test('what cannot be pinned or unpinned is refused, and says why', async () => {
   expect(await memory('pin', ' ')).toMatchObject({ code: 1, stderr: 'error: a pin needs some text\n' })
-  expect(await memory('unpin', '1')).toMatchObject({ code: 1, stderr: 'error: there is no pin 1; there are 0\n' })
+  expect(await memory('unpin', '1')).toMatchObject({ code: 1, stderr: 'error: pin 1 does not exist; there are 0\n' })
   expect((await memory('pin')).code).toBe(2)
   expect((await memory('unpin', 'x')).code).toBe(2)
 })

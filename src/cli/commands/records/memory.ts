@@ -77,7 +77,7 @@ export const show = {
 /** Writes a receipt first, so that a deletion and a loss can be told apart; when that fails, it deletes nothing. */
 export const clear = {
   flags: clearFlags,
-  examples: [['--yes', 'there is no way back']],
+  examples: [['--yes', 'this cannot be undone']],
   exits: [9],
   async run(context, { yes = false, json = false }) {
     const setup = loadSetup(context)

@@ -115,7 +115,7 @@ function anchorOf(given: string) {
   if (anchor) return anchor
   throw new CliExit(
     exitCodes.usage,
-    `error: "${given.slice(0, 80)}" is no anchor line (bc1:…) nor a file that holds one; "braidclaw receipt anchor" prints one`,
+    `error: "${given.slice(0, 80)}" is neither an anchor line (bc1:…) nor a file that holds one; "braidclaw receipt anchor" prints one`,
   )
 }
 

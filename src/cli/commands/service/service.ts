@@ -161,7 +161,7 @@ async function working<T>(step: () => Promise<T>): Promise<T> {
 
 function existingLog(path: string): string {
   if (existsSync(path)) return path
-  throw commandError(`there is no log yet (${path}); start the service first`)
+  throw commandError(`the log ${path} does not exist yet; start the service first`)
 }
 
 function described({ kind, file }: ServiceManager, { installed, running, pid, since, restarts, problem }: ServiceState): string {

@@ -72,7 +72,7 @@ export const log = {
   examples: [['deploy "to staging"', 'a line in agent.jsonl']],
   run(context, { agent }, { event, message = '' }) {
     if (!/^[\w.-]{1,64}$/.test(event))
-      throw new CliExit(exitCodes.usage, `error: "${event}" is no event; write one word, such as deploy_done`)
+      throw new CliExit(exitCodes.usage, `error: "${event}" is not an event; write one word, such as deploy_done`)
     const { redactor, ...setup } = loadSetup(context, { agent })
     const { id, paths } = agentProfileOf(setup)
     appendTrace(paths.log, { agent: id, event, message: redactor.text(message) }, Date.now())
@@ -98,7 +98,7 @@ export const load = {
     const { entries, unreadable } = loadSession(paths.session, limit)
     if (unreadable.length > 0)
       context.process.stderr.write(
-        `note: ${paths.session}: left out what is no entry: line ${unreadable.slice(0, 10).join(', ')}${unreadable.length > 10 ? ', …' : ''}\n`,
+        `note: ${paths.session}: left out what is not an entry: line ${unreadable.slice(0, 10).join(', ')}${unreadable.length > 10 ? ', …' : ''}\n`,
       )
     if (entries.length === 0 && unreadable.length === 0) context.process.stderr.write(`nothing said yet in the session of "${id}"\n`)
     for (const entry of entries) {
@@ -119,7 +119,7 @@ export const append = {
   examples: [['user "Hello"', 'a line in sessions/current.jsonl']],
   async run(context, { agent }, { role, content }) {
     if (!/^\w{1,32}$/.test(role))
-      throw new CliExit(exitCodes.usage, `error: "${role}" is no role; write one word, such as user or assistant`)
+      throw new CliExit(exitCodes.usage, `error: "${role}" is not a role; write one word, such as user or assistant`)
     const { redactor, ...setup } = loadSetup(context, { agent })
     const { paths } = agentProfileOf(setup)
     const said = content ?? (await piped(context))

@@ -70,7 +70,7 @@ export const create = {
   examples: [['weather --lang python', 'an executable in ~/.braidclaw/tools']],
   async run(context, { lang = 'sh', tools }, { name }) {
     const { config } = loadSetup(context)
-    if (!isToolName(name)) throw usageError(`${JSON.stringify(name)} is no name for a tool: ${nameRule}`)
+    if (!isToolName(name)) throw usageError(`${JSON.stringify(name)} is not a valid tool name: ${nameRule}`)
     if (builtInNames.includes(name)) throw usageError(`"${name}" is a built-in tool; choose another name`)
     const folder = tools === undefined ? config.tools.dir : resolve(context.cwd, tools)
     const path = join(folder, `${name}${extensionOf[lang]}`)

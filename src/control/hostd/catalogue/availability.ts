@@ -13,7 +13,7 @@ export function whyUnavailable({ platforms, program }: Operation, { platform, ui
   if (!platforms.some((one) => one === platform)) return `it is for ${platforms.join(', ')}; this is ${platform}`
   const real = realOf(program)
   const found = real === undefined ? undefined : statSync(real, { throwIfNoEntry: false })
-  if (real === undefined || !found) return `there is no program "${program}"`
+  if (real === undefined || !found) return `the program "${program}" does not exist`
   if (!found.isFile()) return `"${program}" is not a regular file`
   // A user who may write to a folder of the path could replace the program by another one, or by a link.
   const unsafe = whyUnsafe(found, program, uid) ?? unsafeFolder(program, uid) ?? unsafeFolder(real, uid)

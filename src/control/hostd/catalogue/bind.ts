@@ -141,7 +141,7 @@ function statPath(root: string, parts: readonly string[], kind: 'any' | 'file' |
   for (const part of parts) {
     path = join(path, part)
     const found = statOf(path)
-    if (!found) return { ok: false, message: `must exist; there is no "${path}"` }
+    if (!found) return { ok: false, message: `must exist; "${path}" does not exist` }
     if (found.isSymbolicLink()) return { ok: false, message: `must not lead through a symbolic link; "${path}" is one` }
   }
   const last = statOf(path)

@@ -68,7 +68,7 @@ function* readClaimant(context: PlaneContext, caller: Caller, request: ClaimRequ
   const agent = yield* queryOne(withLabels(claimantText, labels), [keyId, ...candidateParams(request), agent_id])
   if (keyId !== null && (!agent || int(agent, 'keys') === 0))
     throw new PlaneRefusal('unauthorized', `this key of agent ${caller.id} was revoked`)
-  if (!agent) throw new PlaneRefusal('not_found', `there is no agent "${agent_id}"; add it with "braidclaw control agent add"`)
+  if (!agent) throw new PlaneRefusal('not_found', `unknown agent "${agent_id}"; add it with "braidclaw control agent add"`)
   if (agent.role !== role)
     throw new PlaneRefusal('forbidden', `agent "${agent_id}" has the role "${text(agent, 'role')}" and claims no tasks of "${role}"`)
   if (context.now() - int(agent, 'last_seen_at') > seenEveryMs)

@@ -19,7 +19,7 @@ export function* readNeeds(context: PlaneContext, ids: readonly string[]): Comma
   const numbers = [...new Set(ids.map(numberOf))].sort((a, b) => a - b)
   const rows = yield [`SELECT id, status FROM tasks WHERE id IN (${marks(numbers)}) ORDER BY id${context.dialect.forUpdate}`, numbers]
   const missing = numbers.find((number) => !rows.some((row) => int(row, 'id') === number))
-  if (missing !== undefined) throw new PlaneRefusal('bad_request', `depends_on: there is no task ${idOf('TASK', missing)}`)
+  if (missing !== undefined) throw new PlaneRefusal('bad_request', `depends_on: the task ${idOf('TASK', missing)} does not exist`)
   const open = rows.filter((row) => row.status !== 'completed')
   yield* assertFewDependents(open.map((row) => int(row, 'id')))
   const hopeless = open.find(hasEnded)

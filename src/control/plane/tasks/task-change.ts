@@ -27,7 +27,7 @@ import { recordEvent } from '../events.ts'
 /** @throws PlaneRefusal not_found */
 export function* lockTask(context: PlaneContext, number: number): Command<Row> {
   const row = yield* queryOne(`SELECT * FROM tasks WHERE id = ?${context.dialect.forUpdate}`, [number])
-  if (!row) throw new PlaneRefusal('not_found', `there is no task ${idOf('TASK', number)}`)
+  if (!row) throw new PlaneRefusal('not_found', `the task ${idOf('TASK', number)} does not exist`)
   return row
 }
 
@@ -43,7 +43,7 @@ export function* changeTask(
     `UPDATE tasks SET ${names.map((name) => `${name} = ?, `).join('')}version = version + 1, updated_at = ? WHERE id = ? RETURNING ${returning}`,
     [...Object.values(columns), context.now(), number],
   )
-  if (!row) throw new PlaneRefusal('not_found', `there is no task ${idOf('TASK', number)}`)
+  if (!row) throw new PlaneRefusal('not_found', `the task ${idOf('TASK', number)} does not exist`)
   if (names.some((name) => queueColumns.has(name))) yield* moveLabels([row])
   return row
 }
@@ -99,7 +99,7 @@ function* holderOf(row: Row): Command<string | null> {
 
 export function* readTask(id: string): Command<Row> {
   const row = yield* queryOne('SELECT * FROM tasks WHERE id = ?', [numberOf(id)])
-  if (!row) throw new PlaneRefusal('not_found', `there is no task ${id}`)
+  if (!row) throw new PlaneRefusal('not_found', `the task ${id} does not exist`)
   return row
 }
 

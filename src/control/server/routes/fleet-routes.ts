@@ -66,7 +66,7 @@ export function hostRoutes(app: ControlApi, server: ControlServer): void {
     summary: 'Call an operation of the host',
     body: [hostdBody, 'The operation and its parameters'],
     gives: [hostdAnswer, 'The result'],
-    others: { 503: 'There is no hostd' },
+    others: { 503: 'This control plane has no hostd' },
     async answer({ caller, body, env }) {
       // An operation takes as long as its catalogue allows.
       env.connection.stay()

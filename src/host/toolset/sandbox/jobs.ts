@@ -94,9 +94,7 @@ export function createJobs(options: JobsOptions): Jobs {
   const { jobs, calls, log } = room
   const withJob = async (id: string, use: (job: BackgroundJob) => Promise<ToolResult>) => {
     const job = jobs.get(id)
-    return job
-      ? use(job)
-      : refusal(`there is no ${JSON.stringify(id)} in the background; there is ${named([...jobs.values()]) || 'nothing'}`)
+    return job ? use(job) : refusal(`unknown background job ${JSON.stringify(id)}; the jobs are: ${named([...jobs.values()]) || 'none'}`)
   }
   return {
     start: (plan, about) => start(room, plan, about),

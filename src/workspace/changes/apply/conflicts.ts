@@ -190,7 +190,7 @@ export async function compareAgain(returning: Returning): Promise<{ items: reado
 
 function missing(next: EntryState | undefined, source: EntryStat | undefined): string | undefined {
   if (next === undefined || next.kind === 'folder') return undefined
-  return source === undefined ? 'cannot be put back: what it was is no longer kept' : undefined
+  return source === undefined ? 'cannot be put back: its earlier state is not kept any more' : undefined
 }
 
 /** Only an entry that is not a folder before and after can be replaced as it is now. */

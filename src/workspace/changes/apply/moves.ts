@@ -222,7 +222,7 @@ function keep(moves: Moves, item: Item, { waiting, at }: Exchange): void {
 function settle(moves: Moves, item: Item, source: EntryStat | undefined): void {
   const raw = rawName(item)
   const { workspace, from, to } = moves.trees
-  if (!moves.again) throw new Conflicting(raw, 'is no longer in the private view')
+  if (!moves.again) throw new Conflicting(raw, 'is not in the private view any more')
   if (!isDirect(moves) || item.base === undefined) return
   if (source !== undefined && isSame(item.base, source)) {
     moves.onStep?.()

@@ -78,7 +78,7 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
     const changes = set.changes ?? held?.items
     const about = set.about ?? held?.header.about
     const review = set.review ?? held?.header.review
-    if (changes === undefined || about === undefined) return refused(`there is no change set ${id}`)
+    if (changes === undefined || about === undefined) return refused(`the change set ${id} does not exist`)
     const root = held?.header.workspace ?? realpathSync(given)
     using _ = markBusy(store, id, root)
     using locked = await lockWorkspace(libc(), root)
@@ -134,7 +134,7 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
   async function moveTo({ id, side, paths: only, force = false }: Moving): Promise<Applied> {
     const folder = setFolder(store, id)
     const stage = stageOf(folder)
-    if (stage === undefined) return refused(`there is no change set ${id}`)
+    if (stage === undefined) return refused(`the change set ${id} does not exist`)
     if (!['applied', 'partly undone', 'undone'].includes(stage.state))
       return refused(`the change set ${id} is ${stage.state}${stage.state === 'pending' ? ': nothing of it is in the workspace' : ''}`)
     const pace = createPace()

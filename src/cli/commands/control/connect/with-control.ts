@@ -171,7 +171,7 @@ function tokenIn(path: string): OperatorToken | undefined {
 export function secretIn(path: string, flag?: string): string | undefined {
   const read = readConfigFile(path)
   if (read.state === 'missing' && flag === undefined) return undefined
-  if (read.state === 'missing') throw usageError(`${flag} ${path}: there is no such file`)
+  if (read.state === 'missing') throw usageError(`${flag} ${path}: the file does not exist`)
   if (read.state === 'unusable') throw commandError(`${path} ${read.why}`)
   if ((statSync(path).mode & 0o077) !== 0)
     throw commandError(`${path}: others can read this secret; run: chmod 600 ${path}, and replace the secret if they did`)

@@ -76,11 +76,11 @@ export const migrate = {
     'Stop the daemon first: what it writes meanwhile is not copied, and the comparison then fails. The same command repeats a copy that was interrupted.',
   async run(bare, { from, to = withEnvFile(bare).env.CONTROLPLANE_DATABASE_URL, json = false }) {
     const context = withEnvFile(bare)
-    if (!to) throw usageError('there is no target; name one with --to postgres://…, or set CONTROLPLANE_DATABASE_URL')
+    if (!to) throw usageError('the target is missing; name it with --to postgres://…, or set CONTROLPLANE_DATABASE_URL')
     const [source, target] = [settingsFor(context, from), settingsFor(context, to)]
     const path = source.databaseUrl === undefined ? (source.path ?? sqlitePath(context)) : undefined
     if (path !== undefined && !existsSync(path))
-      throw commandError(`there is no control plane to copy: ${path} does not exist; name another with --from`)
+      throw commandError(`the control plane to copy is missing: ${path} does not exist; name another with --from`)
     using _lock = lockDatabase(context, source, 'stop it first: what it writes meanwhile would not be copied')
     const copied = (table: string, rows: number) => context.process.stderr.write(`${table}: ${count(rows, 'row')}\n`)
     const tables = await withStore(context, source, (from) => withStore(context, target, (to) => copyStore({ from, to, copied })))
@@ -108,7 +108,7 @@ function settingsFor(context: CliContext, place: string | undefined): DatabasePl
 /** Refuses when there is no control plane, because the backup of an empty one would look complete. @throws CliExit 1 */
 function assertThere(context: CliContext, env: CliContext['env']): void {
   if (settingsOf(env).databaseUrl !== undefined || existsSync(sqlitePath(context))) return
-  throw commandError(`there is no control plane here: ${sqlitePath(context)} does not exist; BRAIDCLAW_HOME names another home`)
+  throw commandError(`this home has no control plane: ${sqlitePath(context)} does not exist; BRAIDCLAW_HOME names another home`)
 }
 
 type Summary = { readonly tables: readonly TableDigest[]; readonly rows: number; readonly digest: string }

@@ -95,7 +95,7 @@ async function assertOperator(context: CliContext, env: CliContext['env'], host:
   if ((await withPlane(context, env, ({ plane }) => plane.access.operators(self))).some(({ revoked_at: revoked }) => revoked === null))
     return
   throw commandError(
-    `--host ${host}: other machines reach this address, and there is no operator yet; make one first: braidclaw control init`,
+    `--host ${host}: other machines reach this address, and no operator exists yet; make one first: braidclaw control init`,
   )
 }
 
@@ -103,7 +103,7 @@ const self = { kind: 'operator', id: 'self', name: 'this machine' } as const
 
 async function hintOperator(context: CliContext, { plane }: OpenedControl): Promise<void> {
   const operators = await plane.access.operators(self)
-  if (operators.length === 0) context.say('note: there is no operator yet; in another terminal: braidclaw control init\n')
+  if (operators.length === 0) context.say('note: no operator exists yet; in another terminal: braidclaw control init\n')
   else if (!knownOperatorToken(context))
     context.say('note: no operator token is kept in this home; commands here need CONTROLPLANE_OPERATOR_TOKEN\n')
 }

@@ -58,7 +58,7 @@ function verifiedPath(path: string, key: string | undefined): Verified {
     return verifyRunPath(path, key)
   } catch (error) {
     const code = errorCode(error)
-    const why = code === 'ENOENT' ? 'there is no such file or folder, and a run is named like RUN-001' : explainErrno(code)
+    const why = code === 'ENOENT' ? 'the file or folder does not exist, and a run is named like RUN-001' : explainErrno(code)
     throw commandError(`${visible(path)}: ${why}`)
   }
 }

@@ -14,8 +14,8 @@ import { Ago, PriorityTag, TaskStatus, wordsOf } from '../parts/bits.tsx'
 import { keepingUp, PagedList, type Rows, usePaged } from '../parts/paged-list.tsx'
 import { canCancel, PlainText, taskStatuses } from '../parts/plain-text.tsx'
 
-type Status = Task['status']
-type Columns = { readonly [status in Status]?: Pick<TaskPage, 'tasks' | 'next'> }
+type TaskStatusName = Task['status']
+type Columns = { readonly [status in TaskStatusName]?: Pick<TaskPage, 'tasks' | 'next'> }
 type Board = { readonly columns: Columns; readonly counts: Readonly<Record<string, number>>; readonly error?: string }
 
 const shown = 12
@@ -29,7 +29,7 @@ export function TaskBoard({ filters }: { readonly filters: Filters }) {
   now.current = board?.columns ?? {}
   useEffect(() => {
     const state = { ended: false }
-    const load = async (statuses: readonly Status[]) => {
+    const load = async (statuses: readonly TaskStatusName[]) => {
       try {
         const found = await Promise.all(statuses.map((status) => column(status, filters)))
         if (state.ended) return
@@ -67,12 +67,12 @@ export function TaskBoard({ filters }: { readonly filters: Filters }) {
   )
 }
 
-function column(status: Status, filters: Filters): Promise<TaskPage> {
+function column(status: TaskStatusName, filters: Filters): Promise<TaskPage> {
   return plane<TaskPage>('GET', `tasks${queryOf({ ...filters, view: 'full', brief: true, status, limit: shown })}`)
 }
 
 /** The columns that the tasks were in and are in now. */
-async function columnsOf(ids: ReadonlySet<string>, columns: Columns): Promise<readonly Status[]> {
+async function columnsOf(ids: ReadonlySet<string>, columns: Columns): Promise<readonly TaskStatusName[]> {
   if (ids.size > single || ids.has('all')) return taskStatuses
   try {
     const tasks = await Promise.all([...ids].map((id) => plane<Task>('GET', `tasks/${id}`)))
@@ -84,13 +84,18 @@ async function columnsOf(ids: ReadonlySet<string>, columns: Columns): Promise<re
 }
 
 /** The counts of the server are of all tasks of a role; other filters leave fewer, which nobody counts. */
-function countOf({ columns, counts }: Board, status: Status, { q = '', label = '' }: Filters): string {
+function countOf({ columns, counts }: Board, status: TaskStatusName, { q = '', label = '' }: Filters): string {
   if (q === '' && label === '') return (counts[status] ?? 0).toLocaleString()
   const column = columns[status]
   return `${column?.tasks.length ?? 0}${column?.next ? '+' : ''}`
 }
 
-type ColumnProps = { readonly status: Status; readonly of: Columns[Status]; readonly count: string; readonly filters: Filters }
+type ColumnProps = {
+  readonly status: TaskStatusName
+  readonly of: Columns[TaskStatusName]
+  readonly count: string
+  readonly filters: Filters
+}
 
 function Column({ status, of, count, filters }: ColumnProps) {
   const all = `#/tasks${queryOf({ ...filters, status, view: 'list' })}`
@@ -151,7 +156,7 @@ export function TaskList({ filters }: { readonly filters: Filters }) {
     focuses: true,
   })
   return (
-    <PagedList paged={paged} empty={queryOf(filters) === '' ? 'There is no task yet. New task makes one.' : 'No task is like that.'}>
+    <PagedList paged={paged} empty={queryOf(filters) === '' ? 'No task exists yet. "New task" makes one.' : 'No task matches the filters.'}>
       <ul class="list rows" aria-label="Tasks">
         {rows.map((task) => (
           <TaskRow key={task.task_id} task={task} marked={task.task_id === marked} />

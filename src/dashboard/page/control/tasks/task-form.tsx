@@ -172,7 +172,7 @@ function objectOf(text: string): object {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   } catch {}
-  throw new Error('The context is no JSON object. It looks like {"jail_name": "clawdie-db"}.')
+  throw new Error('The context is not a JSON object. It looks like {"jail_name": "clawdie-db"}.')
 }
 
 function withoutUndefined(fields: { readonly [name: string]: unknown }): object {
