@@ -104,7 +104,7 @@ test('10: reset archives the session, and -c begins anew', async () => {
   expect(next).toEqual({
     code: 0,
     stdout: 'stub response 2\nstub response 3\n',
-    stderr: 'note: nothing to go on with; a new conversation begins\n',
+    stderr: 'note: nothing to continue; a new conversation begins\n',
   })
   const conversations = JSON.parse((await at.run(['memory', 'list', '--json'])).stdout)
   expect(conversations.map(({ turns }: { turns: number }) => turns)).toEqual([2, 1])

@@ -34,5 +34,5 @@ test('/continue in a chat goes on with the interrupted turn, and any other text 
 
 test('/continue says why nothing goes on', async () => {
   const { runs, answers } = await answered('/continue', 'its last turn was answered')
-  expect([runs, answers]).toEqual([[], ['[nothing to go on with: its last turn was answered]']])
+  expect([runs, answers]).toEqual([[], ['[nothing to continue: its last turn was answered]']])
 })

@@ -48,7 +48,7 @@ const outcomes: { readonly [letter: string]: 'done' | 'again' | 'skip' } = { d: 
  */
 export async function continueTurn({ interrupted }: Conversation, ask?: AskLine): Promise<Pick<ChannelTurn, 'prompt' | 'continues'>> {
   const turn = await interrupted()
-  if (typeof turn === 'string') throw new FailureError('usage', `nothing to go on with: ${turn}`)
+  if (typeof turn === 'string') throw new FailureError('usage', `nothing to continue: ${turn}`)
   const answers = new Map<string, 'done' | 'again' | 'skip'>()
   for (const { call, judgement } of ask ? turn.unknown : []) {
     const line = await ask?.(

@@ -21,7 +21,7 @@ export async function withLogFile(
   try {
     await work({ ...context, say: stderr.write, process: { ...context.process, stderr } })
   } catch (error) {
-    // The terminal is told as well; whoever reads the log must not need it.
+    // The terminal shows the error too, but the log must be complete without it.
     stderr.write(`${context.explain(error)}\n`)
     throw error
   } finally {

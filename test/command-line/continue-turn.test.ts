@@ -48,10 +48,10 @@ test('the files of an agent have the question once, and the answer of the run th
 describe('nothing goes on', () => {
   test('in a home without a conversation, after an answer, with a message, and after a later turn', async () => {
     using at = home()
-    refused(await goOn(at, [{ text: 'never' }]), 2, 'nothing to go on with: no conversation exists yet')
+    refused(await goOn(at, [{ text: 'never' }]), 2, 'nothing to continue: no conversation exists yet')
     expect((await turn(at, [{ text: 'yes' }])).code).toBe(0)
     refused(await goOn(at, [{ text: 'never' }]), 2, 'was answered')
-    refused(await at.run(['agent', '--continue-turn', '-m', 'and?']), 2, '--continue-turn goes on with a turn that was asked already')
+    refused(await at.run(['agent', '--continue-turn', '-m', 'and?']), 2, '--continue-turn continues a turn that has its message already')
     await dieInCommand(at)
     expect((await turn(at, [{ text: 'something else' }], ['-c'])).code).toBe(0)
     refused(await goOn(at, [{ text: 'never' }]), 2, 'was answered')

@@ -93,7 +93,7 @@ test.if(needs('openssl'))(
     )
     const expired = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)
     expect(await told(old.cert, old.key)).toBe(
-      `bad\nthe certificate ${old.cert} expired on ${expired}\nput a new certificate and its key into the two files\nthen start the server anew: braidclaw service restart`,
+      `bad\nthe certificate ${old.cert} expired on ${expired}\nput a new certificate and its key into the two files\nthen restart the server: braidclaw service restart`,
     )
     expect(await told(join(at.dir, 'none.pem'), good.key)).toContain(`none.pem" cannot be read`)
     expect(await told(good.key, good.key)).toContain(`bad\nchannels.http.tls_cert: "${good.key}" cannot be used`)

@@ -56,8 +56,8 @@ describe('help', () => {
 `)
     expect((await at.run(['help', 'policy'])).stdout).toEndWith(`
 COMMANDS
-  explain  What the gate and your rules say of a command or a call: verdict,
-           risk, rule. Runs nothing
+  explain  Show what the gate and your rules decide about a command or a call:
+           verdict, risk, rule. Runs nothing
   test     Check a table of expectations: which calls are allowed, asked about
            or denied, and by which rule. Runs nothing
 `)

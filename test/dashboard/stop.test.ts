@@ -52,7 +52,7 @@ deep(
     await page.getByRole('button', { name: 'Cancel the turn' }).waitFor()
     process.kill(first.pid, 'SIGKILL')
     await first.result
-    await page.getByText('The server does not answer. This page goes on by itself when it is back.').waitFor()
+    await page.getByText('The server does not answer. This page continues by itself when the server is back.').waitFor()
     const conversation = new URL(page.url()).hash.split('/').at(-1)
     // What happens while the page is away: the same conversation goes on, and another process asks something.
     const away = await at.run(

@@ -43,7 +43,7 @@ describe('the files', () => {
     await at.run(['hello there'], { env: stub })
     await at.run(['memory', 'clear', '--yes'])
     const { code, stderr } = await at.run(['-c', 'and then?'], { env: stub })
-    expect([code, stderr]).toEqual([0, 'note: nothing to go on with; a new conversation begins\n'])
+    expect([code, stderr]).toEqual([0, 'note: nothing to continue; a new conversation begins\n'])
   })
 
   test('default_agent, in the configuration or an env file, is whose they are', async () => {

@@ -93,7 +93,7 @@ describe('the filter', () => {
       const fresh = await at.run(['-c', 'and here?'], { cwd: b, env })
       const [id = ''] = /conversation_\w+/.exec(fresh.stderr) ?? []
       expect(fresh.stderr).toBe(
-        `note: no conversation was begun in ${b} yet; the latest one, ${id}, was begun in ${a} (to go on with that one: --resume ${id}); a new conversation begins\n`,
+        `note: no conversation was begun in ${b} yet; the latest one, ${id}, was begun in ${a} (to continue that one: --resume ${id}); a new conversation begins\n`,
       )
       expect(told(fake)).not.toContain('password of a')
       await at.run(['-c', 'and then?'], { cwd: a, env })
@@ -117,7 +117,7 @@ describe('the filter', () => {
     await withModel(async (fake, env) => {
       await at.run(['the password of a'], { cwd, env })
       await at.run(['reset'], { cwd, env })
-      expect((await at.run(['-c', 'and now?'], { cwd, env })).stderr).toBe('note: nothing to go on with; a new conversation begins\n')
+      expect((await at.run(['-c', 'and now?'], { cwd, env })).stderr).toBe('note: nothing to continue; a new conversation begins\n')
       expect(told(fake)).not.toContain('password of a')
     })
   })

@@ -43,11 +43,11 @@ describe('at the start of a conversation at a terminal', () => {
     using at = home()
     await dieInCommand(at)
     const { code, stdout } = await start(at, [
-      ['interrupted after 2 calls (its process ended). Go on with it? [y/N]', 'y\r'],
+      ['interrupted after 2 calls (its process ended). Continue it? [y/N]', 'y\r'],
       ['Was it done?', 'd\r'],
       ['on we went', ''],
       ['> ', '/continue\r'],
-      ['nothing to go on with', '/exit\r'],
+      ['nothing to continue', '/exit\r'],
     ])
     expect([code, ledger(at), stdout.includes('on we went')]).toEqual([0, ['sent'], true])
   })
@@ -56,7 +56,7 @@ describe('at the start of a conversation at a terminal', () => {
     using at = home()
     await dieInCommand(at)
     const { code } = await start(at, [
-      ['Go on with it? [y/N]', 'n\r'],
+      ['Continue it? [y/N]', 'n\r'],
       ['> ', '/continue\r'],
       ['Was it done?', 's\r'],
       ['on we went', ''],
@@ -82,7 +82,7 @@ describe('at the start of a conversation at a terminal', () => {
       at.config(`continue_turns = "${setting}"\n${readFileSync(path, 'utf8')}`)
       await dieInCommand(at)
       const { stdout } = await start(at, answers)
-      expect([setting, stdout.includes('Go on with it?'), stdout.includes('on we went')]).toEqual([setting, false, setting === 'auto'])
+      expect([setting, stdout.includes('Continue it?'), stdout.includes('on we went')]).toEqual([setting, false, setting === 'auto'])
     }
   })
 })

@@ -116,7 +116,7 @@ async function wantsToGoOn({ setup: { config }, conversation }: Current, ask: As
   if (typeof turn === 'string' || turn.diedOf === undefined) return false
   if (config.continueTurns === 'auto') return true
   const calls = `${turn.calls} ${turn.calls === 1 ? 'call' : 'calls'}`
-  const line = await ask(`The last turn was interrupted after ${calls} (${turn.diedOf}). Go on with it? [y/N] `)
+  const line = await ask(`The last turn was interrupted after ${calls} (${turn.diedOf}). Continue it? [y/N] `)
   return /^y(es)?$/i.test(line?.trim() ?? '')
 }
 
@@ -142,7 +142,7 @@ export type LineOutcome = 'message' | 'continue' | 'done' | 'exit'
 export const slashCommands: readonly (readonly [string, string])[] = [
   ['/help', 'this list'],
   ['/exit', 'leave (also Ctrl-D)'],
-  ['/continue', 'go on with the last turn, which was interrupted'],
+  ['/continue', 'continue the last turn, which was interrupted'],
   ['/tools', 'list the active tools'],
   ['/memory QUERY', 'search all conversations'],
   ['/policy', 'autonomy and workspace boundary'],
@@ -150,7 +150,7 @@ export const slashCommands: readonly (readonly [string, string])[] = [
   ['/diff [NUMBER]', 'show what was changed, exactly'],
   ['/jobs [stop ID]', 'list the commands in the background, or stop one'],
   ['/undo [NUMBER]', 'take changes back (braidclaw undo --help)'],
-  ['/model [PROVIDER/MODEL]', 'show the model, or go on with another'],
+  ['/model [PROVIDER/MODEL]', 'show the model, or switch to another'],
   ['/clear', 'begin a new conversation (the old one stays in memory)'],
 ]
 

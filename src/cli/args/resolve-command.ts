@@ -124,7 +124,7 @@ export type Stdin = 'terminal' | 'data' | 'nothing'
 
 const connect = 'to connect a model: braidclaw onboard'
 const talk = 'for a conversation: braidclaw agent'
-const earlier = 'earlier conversations: braidclaw memory list; to go on with the latest: braidclaw agent -c'
+const earlier = 'earlier conversations: braidclaw memory list; to continue the latest: braidclaw agent -c'
 const models = 'who can be asked: braidclaw provider list; to choose: -m PROVIDER/MODEL'
 const update = 'to update, run "git pull && npm ci" in the folder it was installed from'
 

@@ -100,10 +100,10 @@ export const turnFlags = {
   continue: {
     type: 'boolean',
     short: 'c',
-    about: 'Go on with the latest conversation of this folder (with an agent: the one of its session)',
+    about: 'Continue the latest conversation of this folder (with an agent: the one of its session)',
   },
-  resume: { type: 'text', about: 'Go on with this conversation' },
-  acceptAltered: { type: 'boolean', about: 'Go on although the record of the conversation was altered; a receipt says so' },
+  resume: { type: 'text', about: 'Continue this conversation' },
+  acceptAltered: { type: 'boolean', about: 'Continue although the record of the conversation was altered; a receipt says so' },
   ...sandboxFlag,
   ...approveFlag,
   outputFormat: {

@@ -34,8 +34,8 @@ key is in the environment answers, or else the offline helper ([models.md](model
 
 The tools work in the folder you are in (or in that of \`-C DIR\`), unless \`workspace_dir\` is set: then they work there, wherever you are. What stays in the
 background (\`daemon\`, \`bridge\`) works in \`~/braidclaw-workspace\`, which is made when it is first needed. The terminal and the filter use that folder too when
-you are in \`/\`, in your home folder itself (or above it), or in \`~/.braidclaw\`, and say so: nobody who stands there means all of it, keys and mail
-included. \`-C .\` says that you do.
+you are in \`/\`, in your home folder itself (or above it), or in \`~/.braidclaw\`, and say so: such a folder also
+holds your keys and mail. \`-C .\` uses it all the same.
 
 A default marked *for real work* holds where you have no config file, and \`braidclaw init\` writes it into a new one. A file that leaves the key out has
 the other, smaller default. \`config show --origin\` calls the first \`default: without a config file\`.

@@ -12,14 +12,14 @@ import type { Finding } from './doctor-finding.ts'
 
 const what = 'gateway'
 const makeToken = 'make one: braidclaw token new me --scope admin'
-const restart = 'then start the server anew: braidclaw service restart'
+const restart = 'then restart the server: braidclaw service restart'
 
 type GatewayOptions = {
   /** Absent when there is no database yet. */
   readonly memory: Memory | undefined
   /** Those of the installed service, when there is one. */
   readonly settings: Values<typeof httpRows>
-  /** Whether a service is installed. */
+  /** Tells whether a service is installed. */
   readonly installed: boolean
 }
 

@@ -91,9 +91,9 @@ async function mayReplace({ setup, prompts }: Onboarding, { proposal }: Candidat
   if (!chosen || defaultProvider === proposal.name || !providerNamed(config, defaultProvider)) return true
   const says = [
     { value: 'yes', label: `Yes, ${proposal.name} answers from now on` },
-    { value: 'no', label: `No, ${defaultProvider} goes on answering; ${proposal.name} by its name: -m ${proposal.name}` },
+    { value: 'no', label: `No, keep ${defaultProvider}; -m ${proposal.name} asks ${proposal.name}` },
   ] as const
-  return (await prompts.choose(`Until now "${defaultProvider}" answers. Shall ${proposal.name} take its place?`, says)) === 'yes'
+  return (await prompts.choose(`Until now "${defaultProvider}" answers. Use ${proposal.name} instead?`, says)) === 'yes'
 }
 
 type Outcome = { readonly candidate: Candidate | undefined; readonly answers: boolean }

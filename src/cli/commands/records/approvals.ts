@@ -71,7 +71,7 @@ export const allow = {
   flags: decisionFlags,
   args: asked,
   examples: [
-    ['run_4q2fqk8fd4spk980/call_1', 'a waiting turn goes on at once'],
+    ['run_4q2fqk8fd4spk980/call_1', 'a waiting turn continues at once'],
     ['run_4q2fqk8fd4spk980/call_1 --json', 'applies what the command changed, also when nobody waits any more'],
   ],
   exits: [9],

@@ -50,7 +50,7 @@ export function scheduleText(schedule: Schedule): string {
     ['answer to', channel === undefined ? undefined : `${channel} ${to}`],
     ['check', check],
     ['missed', missed],
-    ['overlap', overlap === 'skip' ? 'skip a due time while the run before goes on' : 'wait for the run before'],
+    ['overlap', overlap === 'skip' ? 'skip a due time while the previous run has not ended' : 'wait for the previous run'],
     ['pause after', pauseAfter === 0 ? 'never' : `${count(pauseAfter, 'failure')} in a row (now ${failures})`],
   ]
   return rows.flatMap(([label, text]) => (text === undefined ? [] : [`${label.padEnd(12)}  ${text}\n`])).join('')
@@ -102,7 +102,7 @@ const flags = {
     values: ['run-once', 'skip', 'run-all'],
     about: 'What to do about due times when nothing ran: one run for all of them (default), none, or one each (100 at most)',
   },
-  overlap: { type: 'choice', values: ['skip', 'wait'], about: 'While the run before goes on: skip (default) or wait for it' },
+  overlap: { type: 'choice', values: ['skip', 'wait'], about: 'While the previous run has not ended: skip (default), or wait for it' },
   conversation: { type: 'choice', values: ['new', 'same'], about: 'A new conversation each time (default), or always the same' },
   pauseAfter: { type: 'whole', about: 'Pause after so many failures in a row (default: 5; 0: never)' },
   ...agentFlag,
@@ -217,13 +217,13 @@ function changing(example: readonly [string, string], change: Change, told: (sch
 export const pause = changing(
   ['report', 'until it is resumed'],
   (schedules, name) => schedules.pause(name),
-  ({ name }) => `paused ${name}; to go on: braidclaw schedule resume ${name}`,
+  ({ name }) => `paused ${name}; to resume it: braidclaw schedule resume ${name}`,
 )
 
 export const resume = changing(['report', 'from the next due time on'], (schedules, name) => schedules.resume(name), nextText)
 
 export const remove = changing(
-  ['report', 'a run that is under way goes on'],
+  ['report', 'a run that is under way continues'],
   (schedules, name) => schedules.remove(name),
   ({ name }) => `removed ${name}`,
 )

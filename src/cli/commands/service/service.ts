@@ -102,7 +102,7 @@ export const status = {
 
 const logFlags = {
   lines: { type: 'whole', short: 'n', min: 1, max: 100_000, default: 50, about: 'How many of the last lines' },
-  follow: { type: 'boolean', short: 'f', about: 'Go on printing what is added, until Ctrl-C' },
+  follow: { type: 'boolean', short: 'f', about: 'Keep printing new lines, until Ctrl-C' },
   ...managerFlag,
 } as const satisfies Flags
 

@@ -22,8 +22,7 @@ const flags = {
   ...turnFlags,
   continueTurn: {
     type: 'boolean',
-    about:
-      'Go on with the last turn of the conversation (-c, which is the default, or --resume), which was interrupted or ran into a limit',
+    about: 'Continue the last turn of the conversation (-c, which is the default, or --resume), which was interrupted or ran into a limit',
   },
   attempts: {
     type: 'whole',
@@ -45,8 +44,8 @@ export const agent = {
   examples: [
     ['', 'a conversation in the terminal'],
     ['-m "What files are in this project?"', 'one turn'],
-    ['-c -m "And the largest?"', 'go on with the latest conversation'],
-    ['--continue-turn', 'go on with the turn that a crash, a stop or a limit ended'],
+    ['-c -m "And the largest?"', 'continue the latest conversation'],
+    ['--continue-turn', 'continue the turn that a crash, a stop or a limit ended'],
     ['--attempts 3 -m "make the tests pass"', 'three attempts side by side; compare them and keep one'],
     ['--control --agent sysadmin', 'works for the control plane; as "control worker --runner own"'],
   ],
@@ -57,7 +56,7 @@ export const agent = {
     const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
     if (given.control) return forControlPlane(context, given)
     if (given.continueTurn && [given.message, given.attempts].some((each) => each !== undefined))
-      throw new CliExit(exitCodes.usage, 'error: --continue-turn goes on with a turn that was asked already; leave out -m and --attempts')
+      throw new CliExit(exitCodes.usage, 'error: --continue-turn continues a turn that has its message already; omit -m and --attempts')
     if (given.role !== undefined) throw new CliExit(exitCodes.usage, 'error: --role belongs to --control')
     const setup = loadSetup(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
     if (!channelSettings(setup.config, cliChannel).enabled)
@@ -75,7 +74,7 @@ export const agent = {
     if (message === undefined && !given.continueTurn) return converse(talk)
     const exitCode = await oneTurn(talk, message).catch((error: unknown) => {
       if (!(error instanceof NoConversation) || !given.continueTurn) throw error
-      throw new CliExit(exitCodes.usage, `error: nothing to go on with: ${error.message}`)
+      throw new CliExit(exitCodes.usage, `error: nothing to continue: ${error.message}`)
     })
     if (exitCode !== 0) throw new CliExit(exitCode)
   },
@@ -111,7 +110,7 @@ async function attempt({ setup, flags }: Talk, prompt: string | undefined): Prom
   await compareAttempts({ setup, prompt, count, keep, json: format === 'json', setupIn })
 }
 
-/** Without a prompt the last turn goes on. */
+/** Runs one turn; without a prompt it continues the last turn. */
 async function oneTurn({ setup, flags, activeAgent }: Talk, prompt: string | undefined): Promise<number> {
   const ask = terminalPrompt(setup.context)
   const latest = flags.continue || (flags.continueTurn && flags.resume === undefined)

@@ -30,11 +30,11 @@ export const filter = {
   examples: [
     ['"What is 2+2?"', 'a question'],
     ['-s "Which service is failing?" < error.log', 'with a system prompt, over text from stdin'],
-    ['-c "And then?"', 'go on'],
+    ['-c "And then?"', 'continue the last conversation'],
     ['--tools default "Which file here is the largest?"', 'with tools, through the gate'],
   ],
   details: () =>
-    'Answers one question on stdout, and nothing else there. `braidclaw "question"` is the same as `braidclaw filter "question"`; `--` before the question keeps a word from being taken for a command. No tool is offered to the model without --tools. Each call is a conversation of its own; -c goes on with the last one of the agent.',
+    'Answers one question on stdout, and nothing else there. `braidclaw "question"` is the same as `braidclaw filter "question"`; `--` before the question keeps a word from being taken for a command. No tool is offered to the model without --tools. Each call is a conversation of its own; -c continues the last one of the agent.',
   exits: [3, 4, 5, 6, 7, 8, 9, 10, 130],
   async run(context, flags, { message: words }) {
     assertModelName(flags, words)
@@ -125,7 +125,7 @@ function noteNewSession({ setup, flags, agentProfile }: Asking, { id, workspace 
   const wanted = sessionOf(agentProfile)
   if (wanted.kind !== 'session' || wanted.id === id) return
   const other = agentProfile.id === 'default' ? host.latestElsewhere(workspace) : undefined
-  const why = other ? `${other.says} (to go on with that one: --resume ${other.id})` : 'nothing to go on with'
+  const why = other ? `${other.says} (to continue that one: --resume ${other.id})` : 'nothing to continue'
   setup.context.process.stderr.write(`note: ${why}; a new conversation begins\n`)
 }
 

@@ -53,7 +53,7 @@ export const reset = {
 /** Prints the same bytes as `cat soul.md` when there is nothing else; prints nothing without a soul. */
 export const compose = {
   flags: agentFlag,
-  examples: [['--agent coder', 'what the model is told first']],
+  examples: [['--agent coder', 'the text that the model reads first']],
   async run(context, { agent }) {
     const setup = loadSetup(context, { agent })
     context.process.stdout.data(await soulOf(setup, agentProfileOf(setup)))

@@ -50,7 +50,7 @@ async function send(
     })
   } catch (error) {
     if (signal?.aborted) throw error
-    throw new ApiError(0, 'unreachable', 'The server does not answer. It may be restarting; this page goes on by itself.')
+    throw new ApiError(0, 'unreachable', 'The server does not answer. It may be restarting; this page continues by itself.')
   }
 }
 

@@ -53,8 +53,8 @@ export function Question({ approval, marked = false }: { readonly approval: Appr
           </button>
           <input
             class="grow"
-            aria-label="Why; the model is told when you deny"
-            placeholder="Why (the model is told when you deny)"
+            aria-label="Reason; the model reads it when you deny"
+            placeholder="Reason (the model reads it when you deny)"
             maxLength={2000}
             value={note}
             onInput={(event) => setNote(event.currentTarget.value)}

@@ -63,7 +63,7 @@ export function Shell({ brand, pages, waiting, foot, banners }: ShellProps) {
       <div>
         {connection.value === 'lost' && (
           <div class="banner warn" role="alert">
-            The server does not answer. This page goes on by itself when it is back.
+            The server does not answer. This page continues by itself when the server is back.
           </div>
         )}
         {banners}
@@ -122,7 +122,7 @@ export function Waiting({ brand, what }: { readonly brand: string; readonly what
 }
 
 /**
- * Whether the events are followed: a page loads after that, so that nothing happens unseen in between. `begin` calls `connected` at each
+ * Tells whether the events are followed: a page loads after that, so that nothing happens unseen in between. `begin` calls `connected` at each
  * connection, and returns what ends what it began besides.
  */
 export function useFollowing(begin: (leaving: AbortSignal, connected: () => void) => () => void): boolean {

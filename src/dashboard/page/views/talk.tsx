@@ -277,7 +277,7 @@ export async function cancel(runId: string): Promise<void> {
 }
 
 /**
- * Begins a turn; it goes on when this page is closed. What it says arrives with the live events, so the answer itself is not read: a browser
+ * Begins a turn, which continues when this page is closed. Its text arrives with the live events, so the answer itself is not read: a browser
  * has only a few connections to one server.
  */
 async function begin(id: string, prompt: string): Promise<void> {

@@ -111,7 +111,7 @@ const commonFlags =
   '--exclude --exclude-standard --format --pretty --others --output-indicator-new --output-indicator-old --output-indicator-context --ours --edit --no-edit --no-index --no-pager --no-ext-diff --all --amend --allow-empty --staged --cached --stat --name-only --oneline --graph --decorate --color --word-diff --patch --follow --text --textconv --recursive --reference --remote --remotes --relative --files --file --template --force --hard --delete --include --ignore-revs-file'
 
 function checkOperand({ judge, place }: Use, operand: Arg, access: 'read' | 'write'): void {
-  if (operand.kind === 'unknown') judge.raise('command.unclear', 'what git is told is known only when it runs; write it out')
+  if (operand.kind === 'unknown') judge.raise('command.unclear', 'the arguments of git are known only when it runs; write it out')
   const open = operand.kind === 'name' && !operand.globs.length && operand.texts.some((text) => /^\u{F8FF}/u.test(text))
   if (operand.word && (open || scatters(operand))) mistakable({ judge })
   for (const word of operand.globs) judge.found.dotted.add(word)

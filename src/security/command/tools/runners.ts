@@ -30,7 +30,7 @@ export function judgeNpm(use: Use, args: readonly Arg[]): string {
   const fine = onlyAsks(parsed) || (npmAlone.has(sub) && rest.length === 0) || npmNamed.has(sub) || configReads
   if (!fine) judge.raise('command.option', `npm ${sub} fetches, runs or changes more than the project declares`)
   if (!fine) judge.invoke(sub === 'exec' || sub === 'x' ? [...rest, ...afterDashes(args)] : [], place)
-  if (args.some((arg) => arg.kind === 'unknown')) judge.raise('command.unclear', 'what npm is told is known only when it runs')
+  if (args.some((arg) => arg.kind === 'unknown')) judge.raise('command.unclear', 'the arguments of npm are known only when it runs')
   for (const arg of args) checkLoose(judge, arg, 'write', place)
   return sub
 }
@@ -67,7 +67,7 @@ export function judgeBun(use: Use, args: readonly Arg[]): string {
   const fine = onlyAsks(parsed) || sub === 'test' || runsScript || alone || lists
   if (!fine) judge.raise('command.option', `bun ${sub.slice(0, 40)} runs or fetches more than the project's own scripts and tests`)
   if (!fine && sub === 'x') judge.invoke(rest, place)
-  if (args.some((arg) => arg.kind === 'unknown')) judge.raise('command.unclear', 'what bun is told is known only when it runs')
+  if (args.some((arg) => arg.kind === 'unknown')) judge.raise('command.unclear', 'the arguments of bun are known only when it runs')
   for (const arg of args) checkLoose(judge, arg, 'write', place)
   return sub
 }
@@ -112,7 +112,7 @@ function onlyAsks({ options, operands }: ParsedOptions): boolean {
 
 function judgeMakeWord({ judge, place }: Use, word: Arg): undefined {
   const text = sure(word)
-  if (text === undefined) return judge.raise('command.unclear', 'what make is told is known only when it runs')
+  if (text === undefined) return judge.raise('command.unclear', 'the arguments of make are known only when it runs')
   const [, value] = /=(.*)$/s.exec(text) ?? []
   if (text.includes('$')) judge.raise('command.option', 'make expands $( ), which runs programs; leave it out')
   if (value !== undefined && !/^[A-Z_]+=(\d+|yes|no|y|n|true|false|on|off|debug|release|Debug|Release)$/.test(text)) {

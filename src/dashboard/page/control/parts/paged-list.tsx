@@ -84,7 +84,7 @@ async function appended<Row>({ rows = [], next }: Partial<Rows<Row>>, { load, id
   return { ...page, rows: [...rows, ...page.rows.filter((row) => !known.has(idOf(row)))] }
 }
 
-/** The first page anew; below it the rows stay, and those that changed are loaded. */
+/** Loads the first page again. The rows below it stay, and those that changed are loaded. */
 async function renewed<Row>(now: Partial<Rows<Row>>, of: Listing<Row>, ids: ReadonlySet<string>): Promise<Rows<Row>> {
   const { rows = [], next } = now
   const first = await of.load({ limit: pageSize })

@@ -176,7 +176,7 @@ async function loadSome(filters: Filters, page: { readonly after?: string; reado
   }
 }
 
-/** An ended task starts anew; one that waits for its time runs at once. */
+/** Starts an ended task again, or starts a task at once that waits for its time. */
 export function canRetry({ status, available_at }: Task): boolean {
   if (status === 'pending') return Date.parse(available_at) > Date.now()
   return status === 'dead' || status === 'failed' || status === 'cancelled' || status === 'budget_blocked'
