@@ -11,7 +11,7 @@ export type DashboardFile = {
   readonly gzip: Uint8Array<ArrayBuffer>
   /** Its entity tag. */
   readonly tag: string
-  /** Whether its name changes with its content, so that a copy never becomes old. */
+  /** Tells whether its name changes with its content, so that a copy never becomes old. */
   readonly isNamedByContent: boolean
 }
 

@@ -161,7 +161,7 @@ export type Conversation = {
    * Stores a permanent approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call
    */
   allowAlways(question: Question): string | undefined
-  /** Whether an earlier "always" of this conversation covers the call. */
+  /** Tells whether an earlier "always" of this conversation covers the call. */
   isStanding(question: Question): boolean
   /** The tools and their gate, loaded on first use. */
   tools(): Promise<Pick<ToolRuntime, 'tools' | 'policy' | 'refresh'>>

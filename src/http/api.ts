@@ -14,7 +14,7 @@ export type ApiEnv<Caller extends Identity> = {
     readonly connection: Connection
     /** Returns who sent it; undefined when it carries no secret. @throws HttpError 401 for a wrong secret */
     readonly sender: () => Promise<Sender<Caller> | undefined>
-    /** Whether the secret of this request is still in force. */
+    /** Tells whether the secret of this request is still in force. */
     readonly isInForce: () => Promise<boolean>
     /** Says how one gets a token. */
     readonly tokenHint: string
@@ -108,7 +108,7 @@ export type Guard<Caller extends Identity> = {
   readonly words: readonly string[]
   /** @throws HttpError 403 when this caller may not do it */
   readonly permit: (caller: Caller, asked: RequestParts) => void
-  /** Whether a repeated request gets the first answer: absent, when it has an Idempotency-Key; "never" for a route that sees to that itself. */
+  /** Tells whether a repeated request gets the first answer: absent, when it has an Idempotency-Key; "never" for a route that sees to that itself. */
   readonly replay?: 'never'
 }
 

@@ -76,7 +76,7 @@ export function createIdentifier<Caller extends Identity>(options: IdentifierOpt
 
   return {
     attempt,
-    /** Whether the credential of the request is still in force; for streams, which outlive the moment of their beginning. */
+    /** Tells whether the credential of the request is still in force; for streams, which outlive the moment of their beginning. */
     async isInForce(request: Request, connection: Connection): Promise<boolean> {
       const credential = credentialOf(request.headers, cookie())
       return credential !== undefined && (await callerOf(credential, request, connection)) !== undefined

@@ -8,7 +8,7 @@ export type BodyLimits = {
   readonly maxBytes: number
   readonly maxDepth: number
   readonly maxMs: number
-  /** Whether its texts may have NUL characters and halves of characters, which no database keeps as they are (default: yes). */
+  /** Tells whether its texts may have NUL characters and halves of characters, which no database keeps as they are (default: yes). */
   readonly anyText?: boolean
 }
 

@@ -29,7 +29,7 @@ export type GateOptions = {
   readonly conversation: string
   /** How commands run here; absent: nothing confines them. */
   readonly commands?: CommandMode | (() => CommandMode | Promise<CommandMode>)
-  /** Whether the operator approved this key (always.ts) with "always". */
+  /** Tells whether the operator approved this key (always.ts) with "always". */
   readonly always?: (key: string) => boolean
   /** Canonical names (real paths) of the files to write, so that calls that spell one file in two ways do not run at the same time. */
   readonly writesOf?: (writes: readonly string[]) => readonly string[]
@@ -53,7 +53,7 @@ export type Gate = {
    */
   readonly judge: Judge
   /**
-   * Whether judging the call again would certainly give this plan: this gate issued the plan for this very input, the plan only reads
+   * Tells whether judging the call again would certainly give this plan: this gate issued the plan for this very input, the plan only reads
    * paths that the policy names, and no stop is set. Every other call (writes, commands, URLs) must be judged again.
    */
   holds(call: Call, hash: string): boolean
@@ -322,7 +322,7 @@ function isForeign(path: string, { workspace, home }: LabelPolicy): boolean {
   return isUnder(path, workspace) ? foreignFolder.test(path.slice(workspace.length)) : !isUnder(path, home)
 }
 
-/** Whether memory_search finds more than what the same person wrote in a chat with a separate memory. */
+/** Tells whether memory_search finds more than what the same person wrote in a chat with a separate memory. */
 function searchesAll(tool: string, { channel }: LabelPolicy): boolean {
   return tool === 'memory_search' && channel?.memory !== 'own'
 }

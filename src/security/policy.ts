@@ -35,7 +35,7 @@ export type Policy = {
   readonly approveAllMedium: boolean
   /** `changes`: a command on a private view runs without a question, and its changes ask. `before`: it asks before it runs. */
   readonly ask: 'changes' | 'before'
-  /** Whether a person may approve a command that is not allow-listed; without a working sandbox it is always blocked. */
+  /** Tells whether a person may approve a command that is not allow-listed; without a working sandbox it is always blocked. */
   readonly unlistedCommands: 'ask' | 'block'
   /** How `readonly` treats a command that may write: it refuses the command, or runs it and drops its changes. */
   readonly readonlyCommands: 'block' | 'drop'

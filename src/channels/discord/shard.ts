@@ -27,7 +27,7 @@ export type ShardEnd = Signs & {
 export type ShardSettings = {
   readonly options: FetchingStrategyOptions
   readonly store: SessionStore
-  /** Whether the token may be sent to a URL. */
+  /** Tells whether the token may be sent to a URL. */
   readonly isGateway: (url: string) => boolean
   readonly onDispatch: (payload: WebSocketShardEventsMap[WebSocketShardEvents.Dispatch][0]) => void
 }

@@ -18,7 +18,7 @@ type TokenInForce = { readonly holder: TokenHolder; readonly digest: string }
 export type Holders = {
   bySecret(secret: string): TokenHolder | undefined
   byId(id: string): TokenInForce | undefined
-  /** Whether any token is in force. */
+  /** Tells whether any token is in force. */
   any(): boolean
 }
 

@@ -16,7 +16,7 @@ export type Gateway = {
   readonly version: string
   readonly openConversations: OpenConversations
   readonly holders: Holders
-  /** Whether it speaks HTTPS. */
+  /** Tells whether it speaks HTTPS. */
   readonly secure: boolean
   /** Counts since the server began. */
   readonly telemetry: Promise<Telemetry>

@@ -38,7 +38,7 @@ export type OpenConversations = {
   runningIn(conversationId: string): string | undefined
   /** Aborted when the server begins to stop. */
   readonly stopping: AbortSignal
-  /** Whether the run is under way here, in a conversation that the caller may see. */
+  /** Tells whether the run is under way here, in a conversation that the caller may see. */
   seesRun(caller: Caller, runId: string): boolean
   /** Refuses new turns, gives running ones this long, then cancels them; resolves when all have ended. */
   close(finishMs: number): Promise<void>

@@ -125,7 +125,7 @@ function blocksOf(text: string): readonly CodeBlock[] {
   })
 }
 
-/** Whether the text ends inside a block that opens on its own line; a single run inside a sentence only mentions a fence. */
+/** Tells whether the text ends inside a block that opens on its own line; a single run inside a sentence only mentions a fence. */
 function isLeftOpen(text: string): boolean {
   const runs = [...text.matchAll(RUN)]
   const last = runs.at(-1)?.index ?? 0

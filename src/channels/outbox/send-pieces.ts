@@ -33,7 +33,7 @@ type SenderSettings = RetryOptions & {
 export type Sender = {
   /** Never rejects. Sends one answer per address at a time, in the order of the calls. `replyTo`: the message that is answered. */
   send(address: string, text: string, replyTo?: string): Promise<SendResult>
-  /** Whether the server has asked for silence everywhere. */
+  /** Tells whether the server has asked for silence everywhere. */
   isShut(): boolean
 }
 

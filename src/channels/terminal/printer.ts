@@ -122,7 +122,7 @@ const toneMarks: { readonly [tone in ShownLine['tone']]?: readonly [Mark['mark']
   note: ['dim', 'normal'],
 }
 
-/** Whether a terminal with this environment shows colours. */
+/** Tells whether a terminal with this environment shows colours. */
 export function wantsColor({ NO_COLOR, TERM }: Environment): boolean {
   return !NO_COLOR && TERM !== 'dumb'
 }

@@ -27,7 +27,7 @@ export type Screen = {
   readonly out: Pick<Printer, 'write' | 'data' | 'stream'>
   readonly err: Pick<Printer, 'write'>
   readonly color: boolean
-  /** Whether stdout is a terminal. */
+  /** Tells whether stdout is a terminal. */
   readonly terminal: boolean
 }
 

@@ -19,7 +19,7 @@ export function columnsOfStderr(): number {
   return process.stderr.columns || 80
 }
 
-/** Whether output there may appear on the terminal: it is a terminal, or a pipe whose reader may print it. */
+/** Tells whether output there may appear on the terminal: it is a terminal, or a pipe whose reader may print it. */
 export function mayShare(fd: number): boolean {
   try {
     return !fstatSync(fd).isFile()

@@ -118,7 +118,7 @@ export function channelProfileOf(config: Pick<Config, 'channels'>, { name, peopl
   }
 }
 
-/** Whether the channel permits less than the operator's own settings. */
+/** Tells whether the channel permits less than the operator's own settings. */
 export function isLimited({ tools, level, folder }: ChannelProfile): boolean {
   return [tools, level, folder].some((limit) => limit !== undefined)
 }

@@ -99,7 +99,7 @@ export type Schedules = {
   remove(name: string): Schedule
   /** Starts a run now. @throws FailureError `error` when this process runs no schedules */
   runNow(name: string): StartedRun
-  /** Whether a process of this home starts what is due. */
+  /** Tells whether a process of this home starts what is due. */
   isServed(): boolean
   /** Called by the scheduler of this process, with nothing when it ends. */
   attach(scheduler: LocalScheduler | undefined): void

@@ -16,7 +16,7 @@ export type AskedModel = {
   readonly usual: number
   /** From the configuration or the table of known models. */
   readonly known?: Fact<number> | undefined
-  /** Whether `context_tokens` can be set for its provider; what was learnt of another one is not kept. */
+  /** Tells whether `context_tokens` can be set for its provider; what was learnt of another one is not kept. */
   readonly isConfigured: boolean
   /** Asks the server; absent: there is none to ask. */
   readonly ask?: (signal: AbortSignal) => Promise<AskedWindow>

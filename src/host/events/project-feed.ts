@@ -244,7 +244,7 @@ function createRunProjection({ runId, conversationId }: { readonly runId: string
   }
 
   return {
-    /** Whether the run has ended; entries of a repair may follow. */
+    /** Tells whether the run has ended; entries of a repair may follow. */
     isOver: () => state.over,
     /** Returns what the entry completes, in order. Never throws because of what the journal contains. */
     take(entry: ReplayEntry & { readonly at: number }): readonly ProjectedEvent[] {

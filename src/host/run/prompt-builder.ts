@@ -103,7 +103,7 @@ export function createPromptBuilder(options: PromptBuilderOptions) {
         instructions: project && [forJournal(project)],
       }
     },
-    /** Whether the conversation is long enough that its beginning needs a summary. */
+    /** Tells whether the conversation is long enough that its beginning needs a summary. */
     needsCompaction: () => state.long,
   }
 }

@@ -20,7 +20,7 @@ export type SchedulerOptions = {
   readonly owner: string
   readonly isAlive: (owner: string) => boolean
   readonly run: (row: ScheduleRow, progress: RunProgress) => Promise<Omit<FiredEnd, 'ended'>>
-  /** Whether a run that had begun when its process ended continues. */
+  /** Tells whether a run that had begun when its process ended continues. */
   readonly continueRuns?: boolean
   /** Called when a run has ended and its text may be sent. */
   readonly ended?: () => void

@@ -40,7 +40,7 @@ export type ToolRuntime = {
   prepare(): Promise<void>
   /** Stores an approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call. */
   allowAlways(question: Question): string | undefined
-  /** Whether an earlier "always" of this conversation covers the call. */
+  /** Tells whether an earlier "always" of this conversation covers the call. */
   isStanding(question: Question): boolean
   /** Returns what the call changed, or would change, in the workspace; undefined when nobody can tell, or when it would fail. */
   changesOf(question: Question): ChangeSet | undefined

@@ -124,7 +124,7 @@ export type MovedRef = { readonly name: string; readonly from: string; readonly 
 export type OwnRepository = Disposable & {
   readonly folder: string
   moved(): readonly MovedRef[]
-  /** Whether the list of commits without parents is another one. */
+  /** Tells whether the list of commits without parents is another one. */
   isDeeper(): boolean
 }
 

@@ -85,7 +85,7 @@ export function inFolder(folder: string, name: string): string {
   return folder === '' ? name : `${folder}/${name}`
 }
 
-/** Whether the path is the folder or lies below it. */
+/** Tells whether the path is the folder or lies below it. */
 export function isBelow(path: string, folder: string): boolean {
   return folder === '' || path === folder || (path.startsWith(folder) && path[folder.length] === '/')
 }

@@ -92,7 +92,7 @@ function shortName(name: string): string {
 const ownFiles =
   /^(?:(?:modules|worktrees)\/.+\/)?(?:(?:objects|refs|logs)(?:\/.*)?|index|packed-refs|\w*HEAD|AUTO_MERGE|[A-Z]+_(?:EDIT)?MSG|gc\.(?:log|pid))$/
 
-/** Whether git keeps its own data under the path: objects, references, the index, logs. */
+/** Tells whether git keeps its own data under the path: objects, references, the index, logs. */
 export function isOwnOfGit(path: string, git: GitMoves): boolean {
   const inGit = /^(?:.*\/)?\.git\/(.+)$/.exec(path)?.[1]
   const rests = [inGit, ...git.map(({ folder }) => (path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : undefined))]

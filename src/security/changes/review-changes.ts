@@ -30,7 +30,7 @@ export function reviewChanges(changes: readonly Change[], context: ReviewContext
   return { digest: changesDigest(changes), verdict, rule, reason: shownReason, summary, count: changes.length, doubts }
 }
 
-/** Whether the judgement of now is worse than the one that let the changes through, or that a person answered with yes. */
+/** Tells whether the judgement of now is worse than the one that let the changes through, or that a person answered with yes. */
 export function isWorse(now: ChangeReview, then: ChangeReview | undefined): boolean {
   if (now.verdict === 'apply') return false
   return now.verdict === 'deny' || then?.verdict !== 'ask' || now.doubts !== then.doubts

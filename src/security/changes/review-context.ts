@@ -37,17 +37,17 @@ export type ReviewContext = {
   /** The analysed command: a plain `git init`, `git remote add` and so on may change what no other command may. */
   readonly command?: CommandPlan
   readonly look: Look
-  /** Whether a file's content holds the value of a registered secret. */
+  /** Tells whether a file's content holds the value of a registered secret. */
   readonly hasSecret?: (content: Uint8Array) => boolean
-  /** Whether a path, relative to the workspace, matches `security.forbidden_reads`. */
+  /** Tells whether a path, relative to the workspace, matches `security.forbidden_reads`. */
   readonly isForbiddenRead?: (path: string) => boolean
   /** Absolute folders besides those of the system that a command sees read-only, such as the user's tool chains: links may lead there. */
   readonly readOnlyFolders?: () => readonly string[]
   /**
-   * Whether git ignored the path before: by a rule for a folder above it, or by one for its own name. It ignores nothing that it tracks.
+   * Tells whether git ignored the path before: by a rule for a folder above it, or by one for its own name. It ignores nothing that it tracks.
    */
   readonly ignored?: ((path: string, isFolder: boolean) => 'folder' | 'name' | undefined) | undefined
-  /** Whether a person answered "always" for exactly this path. */
+  /** Tells whether a person answered "always" for exactly this path. */
   readonly answered?: ((path: string) => boolean) | undefined
   /** The decision of the operator's own rules about these changes; undefined when no rule concerns them. */
   readonly ruled?: RuleOnChanges | undefined

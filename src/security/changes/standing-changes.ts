@@ -64,7 +64,7 @@ function shortened(path: string, depth: number): string {
 }
 
 /**
- * Whether the rule answers the question of this review: it is the question that supervised asks about any change, the command is the
+ * Tells whether the rule answers the question of this review: it is the question that supervised asks about any change, the command is the
  * rule's, and it changed nothing but the rule's paths. What tools run unasked, links and new executables stay questions.
  */
 export function coversChanges(

@@ -77,7 +77,7 @@ export function isRefusedName(name: string): boolean {
   )
 }
 
-/** Whether the value of this variable is a command line that some program runs. */
+/** Tells whether the value of this variable is a command line that some program runs. */
 export function holdsCommand(name: string): boolean {
   return /^(GIT_(SSH|SSH_COMMAND|EDITOR|SEQUENCE_EDITOR|PAGER|ASKPASS|EXTERNAL_DIFF|PROXY_COMMAND)|EDITOR|VISUAL|PAGER|MANPAGER|BROWSER|PROMPT_COMMAND|PS[0124]|SSH_ASKPASS|SUDO_ASKPASS|RSYNC_RSH|CVS_RSH|LESSOPEN|LESSCLOSE)$/.test(
     name,

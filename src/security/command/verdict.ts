@@ -21,7 +21,7 @@ export type CommandPolicy = {
   ): { readonly ok: true; readonly real?: string } | { readonly ok: false; readonly rule: string; readonly reason: string }
   /** Basename to absolute executable, looked up once in a fixed PATH; undefined when there is none. Must not throw. */
   resolve(name: string): string | undefined
-  /** Whether a regular file is at this absolute path, which `path` allows. Absent: no file is known. Must not throw. */
+  /** Tells whether a regular file is at this absolute path, which `path` allows. Absent: no file is known. Must not throw. */
   isFile?(path: string): boolean
 }
 

@@ -228,7 +228,7 @@ function pendingIn({ text, from }: SearchStart, { prefix, unfinished: open, whol
   return text.length
 }
 
-/** Whether nothing, or the beginning of the end, is behind the rest. */
+/** Tells whether nothing, or the beginning of the end, is behind the rest. */
 function isOpen(behind: string, part: string | undefined): boolean {
   return behind === '' || (part !== undefined && behind.length < 50 && new RegExp(`^${part}$`).test(behind))
 }

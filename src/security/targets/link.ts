@@ -11,7 +11,7 @@ export type Disk = {
    * @returns the matches of an absolute shell pattern that are links or lie behind one; undefined when there are too many names to check
    */
   linked(pattern: string): readonly string[] | undefined
-  /** Whether an absolute path leads to a regular file; absent: no file is known. */
+  /** Tells whether an absolute path leads to a regular file; absent: no file is known. */
   isFile?(path: string): boolean
   /** @returns what stands at an absolute path, itself a link or not; absent: nothing is known */
   state?(path: string): { readonly kind: 'file' | 'folder' | 'other'; readonly mode: number } | undefined

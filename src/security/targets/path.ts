@@ -120,7 +120,7 @@ function isMatched(pattern: string, folder: string): boolean {
   return /[*?[]/.test(pattern) && folder.split('/').every((name, at) => fits(name, names[at]))
 }
 
-/** Whether a file name may match a shell pattern. An unclosed set is literal text; an invalid set matches every name. */
+/** Tells whether a file name may match a shell pattern. An unclosed set is literal text; an invalid set matches every name. */
 export function matchesPattern(pattern: string, name: string): boolean {
   const source = pattern.replace(/\[([!^]?)([^\]]+)\]|[^\w]/g, (char, not: string | undefined, set: string | undefined) => {
     if (set !== undefined) return `[${not ? '^' : ''}${set.replace(/[\\^]/g, '\\$&')}]`
@@ -160,7 +160,7 @@ function normalise(path: string): string {
   return `/${names.join('/')}`
 }
 
-/** Whether a normalised path is the folder or lies below it, compared by whole names. */
+/** Tells whether a normalised path is the folder or lies below it, compared by whole names. */
 export function isUnder(path: string, folder: string): boolean {
   return folder === '/' || path === folder || path.startsWith(`${folder}/`)
 }

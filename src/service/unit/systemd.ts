@@ -61,7 +61,7 @@ export function systemdManager({ configHome, uid, run, exists }: SystemdOptions)
   }
 }
 
-/** Whether the user's service manager answers: it is absent in containers and in most sessions of `su`. */
+/** Tells whether the user's service manager answers: it is absent in containers and in most sessions of `su`. */
 export async function hasSystemd(run: RunProgram): Promise<boolean> {
   return (await run(['systemctl', '--user', 'show-environment'])).code === 0
 }

@@ -23,7 +23,7 @@ export type Looking = {
   readonly changes: readonly Change[]
 }
 
-/** Whether none of the paths that were read has changed. Takes some microseconds a folder. */
+/** Tells whether none of the paths that were read has changed. Takes some microseconds a folder. */
 export function isAsSeen(readSet: ReadSet, workspace: string): boolean {
   for (const [path, stamp] of readSet) if (stampOf(`${workspace}/${path}`) !== stamp) return false
   return true

@@ -29,7 +29,7 @@ export type ChangeStoreOptions = {
   readonly limits: StoreLimits
   /** Judges each set again when it is applied, undone or redone; absent: sets are not judged, as in tests. */
   readonly admit?: Admit
-  /** Whether a living process still uses the private view of this id; without it no view counts as an orphan. */
+  /** Tells whether a living process still uses the private view of this id; without it no view counts as an orphan. */
   readonly isInUse?: (id: string) => boolean
   /** Called before each change on disk, for tests that stop there. */
   readonly onStep?: () => void

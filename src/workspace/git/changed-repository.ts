@@ -29,11 +29,11 @@ export type Repository = {
   readonly root: string | undefined
   /** The changes below the folder. */
   readonly own: readonly Change[]
-  /** Whether git could use the folder of objects and references before. */
+  /** Tells whether git could use the folder of objects and references before. */
   readonly wasThere: boolean
   readonly refs: { readonly [side in Side]: ReadonlyMap<string, string> }
   readonly moved: readonly RefMove[]
-  /** Whether a reference only tracks what a server has, as git told it outside the sandbox. */
+  /** Tells whether a reference only tracks what a server has, as git told it outside the sandbox. */
   readonly isTracked: (name: string) => boolean
   readonly places: readonly string[]
   readonly objects: Objects

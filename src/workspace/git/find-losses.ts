@@ -68,7 +68,7 @@ function idsInLog(text: string): readonly string[] {
   return text.split('\n').flatMap((line) => (isRecent(line) ? (/^([\da-f]{40,64}) ([\da-f]{40,64}) /.exec(line)?.slice(1) ?? []) : []))
 }
 
-/** Whether the work tree has all that a stash held, because it was taken out again. */
+/** Tells whether the work tree has all that a stash held, because it was taken out again. */
 function isUnpacked({ history, root, view }: Repository, id: string): boolean {
   const commit = history.commit(id)
   const [base, , untracked] = (commit?.parents ?? []).map((parent) => history.commit(parent)?.tree)

@@ -194,7 +194,7 @@ function findLies({ own, rest, places, view, common, history, unread }: Reposito
   if (!isTrue) unread.add('objects/info/commit-graph tells git of other commits than there are, or is too large to be read')
 }
 
-/** Whether each commit in the graph has the tree and the first two parents that it really has. */
+/** Tells whether each commit in the graph has the tree and the first two parents that it really has. */
 function agrees(graph: Buffer, history: Repository['history']): boolean {
   try {
     const idBytes = graph[5] === 2 ? 32 : 20

@@ -48,7 +48,7 @@ function refused(what: string): FileRefusal {
   return { ok: false, denied: 'path.protected', message }
 }
 
-/** Whether git's settings make it run what would be written, or read it as more settings. */
+/** Tells whether git's settings make it run what would be written, or read it as more settings. */
 function isNamed(folder: Handle, adds: string, top: string): boolean {
   const above = realPath(folder)
   if (above === undefined) return false

@@ -21,7 +21,7 @@ export const stuck = signal<{ readonly doubtful: readonly Task[]; readonly dead:
 export const counts = signal<Readonly<Record<string, number>>>({})
 export const agents = signal<readonly Agent[]>([])
 export const budget = signal<Budget | undefined>(undefined)
-/** Whether all of it was loaded once. */
+/** Tells whether all of it was loaded once. */
 export const isKnown = signal(false)
 /** The present by the clock of the server, good to half a minute; that of the browser may be wrong. */
 export const clock = signal(Date.now())

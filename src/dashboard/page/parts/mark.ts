@@ -91,7 +91,7 @@ function focusOn(id: string | undefined): void {
   entry?.scrollIntoView({ block: 'nearest' })
 }
 
-/** Whether the key belongs to a field, a dialog, a button or the browser. */
+/** Tells whether the key belongs to a field, a dialog, a button or the browser. */
 export function isOther(event: KeyboardEvent): boolean {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return true
   const { target } = event

@@ -133,7 +133,7 @@ function isHarmlessSetting({ key, value }: ConfigEntry): boolean {
   return isIn(harmless, key, value)
 }
 
-/** Whether a plain `git SUB` may set this after a question. */
+/** Tells whether a plain `git SUB` may set this after a question. */
 function isSettingOf(sub: string, { key, value }: ConfigEntry): boolean {
   return Object.hasOwn(bySubCommand, sub) && !programs.test(key) && isIn(bySubCommand[sub] ?? [], key, value)
 }

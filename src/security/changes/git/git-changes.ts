@@ -126,7 +126,7 @@ type GitEntry = {
   readonly rest: string
   readonly change: Change
   readonly sub: string | undefined
-  /** Whether a path that a file in this folder names leads into the workspace, also through links. */
+  /** Tells whether a path that a file in this folder names leads into the workspace, also through links. */
   readonly leadsInside: (from: string, target: string) => boolean
 }
 

@@ -6,9 +6,9 @@ import type { Side } from '../review-context.ts'
 export type GitFolders = {
   /** @returns the repository folders among this folder and those above it, outermost first */
   above(folder: string): readonly string[]
-  /** Whether git could use the folder as it is on this side, or a linked worktree's share of it. */
+  /** Tells whether git could use the folder as it is on this side, or a linked worktree's share of it. */
   isComplete(folder: string, side: Side): boolean
-  /** Whether git takes the folder for a repository when it comes across it. */
+  /** Tells whether git takes the folder for a repository when it comes across it. */
   isFound(folder: string, side: Side): boolean
 }
 

@@ -20,7 +20,7 @@ type HarmlessContext = {
 type HarmlessJudge = {
   /** @returns why the change asks; undefined for a harmless one */
   askAbout(change: Change): ChangeFinding | undefined
-  /** Whether the set holds nothing but output that git ignores, and the folders it lies in. */
+  /** Tells whether the set holds nothing but output that git ignores, and the folders it lies in. */
   isOnlyOutput(changes: readonly Change[]): boolean
   /** @returns the paths that ask, if "always" can answer for all of them */
   askingNames(): readonly string[] | undefined

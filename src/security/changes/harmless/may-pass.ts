@@ -72,7 +72,7 @@ export type PathJudge = {
   /** @returns why a change of this file, or this new folder, asks; undefined: nothing about its path does */
   risk(path: string, isFolder?: boolean): string | undefined
   /**
-   * Whether git ignores it as output: in a folder, or by its own name when it is neither source nor settings. This says nothing about its
+   * Tells whether git ignores it as output: in a folder, or by its own name when it is neither source nor settings. This says nothing about its
    * risk.
    */
   isOutput(path: string, isFolder?: boolean): boolean

@@ -64,7 +64,7 @@ export function isRunUnasked(path: string): boolean {
   return (name !== '' && !name.includes('.') && !documents.test(name)) || matches(listed, plain)
 }
 
-/** Whether a file asks even in `full`: other programs obey it, and it is not part of what a person builds or starts. */
+/** Tells whether a file asks even in `full`: other programs obey it, and it is not part of what a person builds or starts. */
 export function isHiddenSetting(path: string): boolean {
   const plain = spelt(path)
   return matches(hidden, plain) && !ofNoMatter.test(plain)

@@ -173,7 +173,7 @@ function walkTestCommand(judge: JudgeContext, args: readonly Arg[], place: WalkS
   }
 }
 
-/** Whether the argument could be `-v` followed by a subscript. Before `=` and the like it is an operand, whatever its text. */
+/** Tells whether the argument could be `-v` followed by a subscript. Before `=` and the like it is an operand, whatever its text. */
 function mayLookUp(arg: Arg, next: Arg | undefined): boolean {
   if (!couldBe(arg, /^-[vR]$/)) return false
   if (arg.kind !== 'literal' && arg.several) return true

@@ -148,7 +148,7 @@ export function scatters({ kind, several, globs, word }: Arg): boolean {
   return several && (kind === 'name' || kind === 'glob') && !(word && globs.includes(word))
 }
 
-/** Whether the argument may expand to this word or contain it. */
+/** Tells whether the argument may expand to this word or contain it. */
 export function couldBe(arg: Arg, word: RegExp): boolean {
   if (arg.kind === 'number') return false
   if (arg.kind === 'literal') return arg.texts.some((text) => word.test(text))

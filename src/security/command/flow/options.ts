@@ -68,7 +68,7 @@ function isOption({ texts }: Arg): boolean {
 }
 
 /**
- * Whether the argument may be another option or, where a command comes `behind`, may take that command as its value: `-a$x` is only `-a`
+ * Tells whether the argument may be another option or, where a command comes `behind`, may take that command as its value: `-a$x` is only `-a`
  * when `$x` is empty.
  */
 function isUncertain({ texts, kind }: Arg, { options, tookNext }: OptionReading, behind: boolean): boolean {

@@ -3,7 +3,7 @@
 import { holdsCommand, isHarmlessSetting } from '../names.ts'
 import { type Arg, HOLE, type JudgeContext, type WalkState } from './model.ts'
 
-/** Whether the text has no known part. */
+/** Tells whether the text has no known part. */
 function isEmpty(text: string): boolean {
   return text.replaceAll(HOLE, '').trim() === ''
 }

@@ -193,7 +193,7 @@ function settled(bodies: readonly CompoundList[], place: WalkState): Cwds {
   return place.scope.moves && bodies.some(moves) ? undefined : place.cwds
 }
 
-/** Whether the node changes the directory of the same shell; a subshell does not affect its caller. */
+/** Tells whether the node changes the directory of the same shell; a subshell does not affect its caller. */
 function moves(node: SyntaxNode): boolean {
   if (node.type === 'Subshell' || node.type === 'CommandExpansion' || node.type === 'ProcessSubstitution') return false
   if (node.type === 'Command' && [node.name, ...node.args].some((word) => word?.type === 'Word' && movers.has(word.value))) return true

@@ -227,7 +227,7 @@ function isTame({ kind, texts }: WordValue): boolean {
   return kind !== 'unknown' && texts.every((text) => !text.includes('..') && (kind !== 'literal' || !/^[/~-]/.test(text)))
 }
 
-/** Whether a variable always holds an integer: the shell evaluates any other text as an expression, including commands in it. */
+/** Tells whether a variable always holds an integer: the shell evaluates any other text as an expression, including commands in it. */
 function isNumeric(name: string, at: At): boolean {
   const { scope } = at.place
   if (scope.opaque) return false

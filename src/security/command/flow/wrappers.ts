@@ -171,7 +171,7 @@ function unwrapXargs(judge: JudgeContext, args: readonly Arg[], place: WalkState
   return judge.invoke(replaced === undefined ? [...inner, ...fed] : inner.map((arg) => filled(arg, replaced, lines)), inside)
 }
 
-/** Whether the option limits arguments or lines in a way that excludes a replacement mark: only one at a time works with it. */
+/** Tells whether the option limits arguments or lines in a way that excludes a replacement mark: only one at a time works with it. */
 function counts({ name, value }: Option): boolean {
   return /^(-L|-l|--max-l.*)$/.test(name) || (/^(-n|--max-a.*)$/.test(name) && sure(value) !== '1')
 }

@@ -30,7 +30,7 @@ export function judgeFind(use: Use, args: readonly Arg[]): undefined {
   if (whole !== undefined) use.judge.block('command.destructive', reason)
 }
 
-/** Whether it removes files and no test excludes any; with `-o` or after `!` a test may also add files. */
+/** Tells whether it removes files and no test excludes any; with `-o` or after `!` a test may also add files. */
 function removesAll(words: readonly string[]): boolean {
   if (!words.some((word, at) => word === '-delete' || (runs.has(word) && /^(.*\/)?rm$/.test(words[at + 1] ?? '')))) return false
   const isTest = (word: string, at: number) => {

@@ -32,7 +32,7 @@ type Comparing = {
   /** The mark of the moment when the command began; files that changed before it are not compared. */
   readonly start: Identity
   readonly locks: HeldLocks
-  /** Whether a file is the same although its times say that it changed since. */
+  /** Tells whether a file is the same although its times say that it changed since. */
   readonly isSameAnyway: (raw: RawName, now: EntryStat) => boolean
   readonly pace: Pace
 }
@@ -63,7 +63,7 @@ export async function compare(comparing: Comparing): Promise<{ items: readonly I
   return { items, conflicts, bytes }
 }
 
-/** Whether the folder is created by the change set itself, so that nothing can be in it. */
+/** Tells whether the folder is created by the change set itself, so that nothing can be in it. */
 function hasNewFolder(all: ReadonlyMap<RawName, Change>, raw: RawName): boolean {
   const above = all.get(folderOf(raw))
   return above?.after?.kind === 'folder' && above.before?.kind !== 'folder'

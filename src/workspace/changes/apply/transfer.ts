@@ -218,7 +218,7 @@ function chosen(all: readonly PathState[], side: Side, only?: readonly string[])
   return open.filter(({ raw }) => included.has(raw))
 }
 
-/** Whether a deleted folder must be restored before its content. */
+/** Tells whether a deleted folder must be restored before its content. */
 function isMissingFolder(path: PathState | undefined): boolean {
   return path?.first.before?.kind === 'folder' && path.first.after?.kind !== 'folder'
 }

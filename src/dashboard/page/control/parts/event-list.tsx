@@ -14,7 +14,7 @@ import { PlainText } from './plain-text.tsx'
 
 type EventListProps = {
   readonly filters: Filters
-  /** Whether an event that comes now belongs into this list. */
+  /** Tells whether an event that comes now belongs into this list. */
   readonly concerns: (event: ControlEvent) => boolean
 }
 type History = { readonly events: readonly ControlEvent[]; readonly next: number | null }
