@@ -35,8 +35,8 @@ testOfChanges('the key n denies: the exact difference was shown, nothing changes
     ' buy eggs',
   ])
   expect(await page.title()).toBe('(1) BraidClaw')
-  await page.getByLabel('Why; the model is told').fill('y')
-  await page.getByLabel('Why; the model is told').press('n')
+  await page.getByLabel('Reason; the model reads it').fill('y')
+  await page.getByLabel('Reason; the model reads it').press('n')
   expect(await page.locator(question).count()).toBe(1)
   await page.getByRole('heading', { name: 'Now', exact: true }).click()
   await page.keyboard.press('Control+y')

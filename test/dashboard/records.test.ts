@@ -72,7 +72,7 @@ deep(
     await page.getByText('must be one JSON object').waitFor()
     await page.getByLabel('Its arguments, as JSON').fill('{"path":"a.txt","content":"x"}')
     await page.getByLabel('Its arguments, as JSON').press('Enter')
-    await page.getByText('It needs your yes.').waitFor()
+    await page.getByText('It needs your approval.').waitFor()
     await page.getByRole('button', { name: `Revoke git ${hostile}` }).click()
     await page.getByText('No call is allowed for good').waitFor()
     expect([(await server.ask('/approvals/rules')).body.rules, complaints]).toEqual([[], []])
@@ -89,7 +89,7 @@ deep(
     await using visit = await open(server, { at: 'schedules' })
     const { page, complaints } = visit
     page.on('dialog', (dialog) => void dialog.accept())
-    await page.getByLabel('What the agent is to do').fill(`Sort it ${hostile}`)
+    await page.getByLabel('What the agent should do').fill(`Sort it ${hostile}`)
     await page.getByLabel('Name').fill('tidy')
     await page.getByLabel('When', { exact: true }).fill('every now and then')
     await page.getByRole('button', { name: 'Add', exact: true }).click()

@@ -7,7 +7,7 @@ import type { Approval, Me, Status } from './shapes.ts'
 /** Undefined until the server said who we are; null when nobody is logged in. */
 export const me = signal<Me | null | undefined>(undefined)
 export const status = signal<Status | undefined>(undefined)
-/** Oldest first: who waits longest is asked about first. */
+/** Sorted from the oldest: the question that waits longest comes first. */
 export const approvals = signal<readonly Approval[]>([])
 /** A message for the person, read aloud by screen readers. */
 export const notice = signal<{ readonly text: string; readonly bad?: true } | undefined>(undefined)

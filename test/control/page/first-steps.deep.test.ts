@@ -13,9 +13,9 @@ test('an empty control plane leads to the first agent, its worker and the first 
   const { page, complaints } = visited
   await page.getByText('No agent is known yet.').waitFor()
   await page.goto(`${at.url}/#/runs`)
-  await page.getByText('Nothing has run yet').waitFor()
+  await page.getByText('No runs yet').waitFor()
   await page.goto(`${at.url}/#/runs?state=lost`)
-  await page.getByText('No run is like that.').waitFor()
+  await page.getByText('No run matches the filters.').waitFor()
   await page.goto(`${at.url}/#/tasks?view=list`)
   await page.getByText('No task exists yet.').waitFor()
   await page.goto(`${at.url}/#/`)

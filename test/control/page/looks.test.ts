@@ -48,7 +48,7 @@ function pages(): readonly (readonly [path: string, shows: string])[] {
     [`runs/${filled.runId}`, 'clawdie-db ✓'],
     ['agents', 'waits for the new disk'],
     ['agents/sysadmin', 'jail-status'],
-    ['budget', 'Limits for a day'],
+    ['budget', 'Daily limits'],
     ['schedules', 'nightly-vacuum'],
     ['audit', 'task.created'],
     ['operators', 'environment'],

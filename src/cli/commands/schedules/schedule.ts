@@ -93,9 +93,9 @@ const flags = {
   every: { type: 'text', about: 'At an interval from now on: 30m, 2h, 1h30m, 1d' },
   cron: { type: 'text', about: 'By a cron expression: minute hour day month weekday, or @daily' },
   tz: { type: 'text', about: 'The time zone, like Europe/Berlin (default: the one of this system)' },
-  message: { type: 'text', short: 'm', about: 'What the agent is to do; without it the text comes from stdin' },
+  message: { type: 'text', short: 'm', about: 'What the agent should do; without it the text comes from stdin' },
   channel: { type: 'text', about: 'The channel that gets the answer: fifo, discord, telegram' },
-  to: { type: 'text', about: 'Where on that channel: a conversation id, or the address that the channel itself uses' },
+  to: { type: 'text', about: 'The address on that channel: a conversation id, or the address that the channel itself uses' },
   check: { type: 'text', about: 'A command that must exit with 0 after the run; it runs in the sandbox and changes nothing' },
   missed: {
     type: 'choice',

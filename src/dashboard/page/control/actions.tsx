@@ -105,7 +105,7 @@ export async function changeLimit(now: Budget, role: string | undefined, after: 
       <p>
         {name}: from <strong>{tokensOf(before)}</strong> to <strong>{tokensOf(after)}</strong> a day. Spent today: {whole(spent)}.
       </p>
-      {after !== null && after <= spent && <p class="over">That is no more than was spent already: the agents stop at once.</p>}
+      {after !== null && after <= spent && <p class="over">That much is spent already: the agents stop at once.</p>}
     </>
   )
   const act = isRaised ? 'Raise the limit' : 'Lower the limit'

@@ -46,7 +46,7 @@ export function ControlFrame() {
   )
   const banner = budget.value?.hard_limit_exceeded && (
     <div class="banner warn" role="status">
-      The budget of today is used up. <a href="#/budget">Look at the budget</a>
+      Today's budget is used up. <a href="#/budget">Look at the budget</a>
     </div>
   )
   return (
@@ -165,11 +165,11 @@ function ControlNow(_: { readonly rest: string }) {
       <section aria-label="Waiting for you">
         {needs.value.length === 0 && isKnown.value && (agents.value.length === 0 ? <FirstSteps /> : <Empty>Nothing waits for you.</Empty>)}
         {needs.value.map(card)}
-        {pending.value.more && <p class="quiet">More approvals wait; they show when these are answered.</p>}
+        {pending.value.more && <p class="quiet">More approvals wait; they appear when these are answered.</p>}
         <More status="dead" shown={needs.value.filter(({ kind }) => kind === 'dead').length} />
       </section>
       <Part id="working-title" title="Working">
-        {working.value.length === 0 && <Empty>No agent works.</Empty>}
+        {working.value.length === 0 && <Empty>No agent is working.</Empty>}
         {working.value.map(card)}
       </Part>
     </>
@@ -218,7 +218,7 @@ function More({ status, shown }: { readonly status: string; readonly shown: numb
   )
 }
 
-/** A key presses the button of the card that shows it, so both do the same, with the same note. */
+/** Returns the action of a key: it presses the button that shows the key, so both do the same, with the same note. */
 function actionOf(need: Need, key: string): (() => void) | undefined {
   if (key === 'Enter') return () => (location.hash = `#/${placeOf(need)}`)
   if (!/^[a-z]$/.test(key)) return undefined

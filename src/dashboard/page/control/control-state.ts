@@ -10,7 +10,7 @@ import { listenToPlane, plane, queryOf, resumed, root } from './net/plane-live.t
 
 export type TaskPage = { readonly tasks: readonly Task[]; readonly next: string | null; readonly counts: Readonly<Record<string, number>> }
 
-/** Oldest first: who waits longest is asked about first. */
+/** Sorted from the oldest: the approval that waits longest comes first. */
 export const pending = signal<{ readonly approvals: readonly Approval[]; readonly more: boolean }>({ approvals: [], more: false })
 /** The first tasks of those that only a person brings further, and how many there are of each status. */
 export const stuck = signal<{ readonly doubtful: readonly Task[]; readonly dead: readonly Task[]; readonly unpaid: readonly Task[] }>({
@@ -32,7 +32,7 @@ function setClock(server: number): void {
   clock.value = server
 }
 
-/** A worker asks for work at least every 25 seconds; who has not for this long does not run. */
+/** A worker asks for work at least every 25 seconds; one that has not asked for this long is not running. */
 const unseenMs = 120_000
 
 export const roles = computed(() =>

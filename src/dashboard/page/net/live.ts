@@ -12,7 +12,7 @@ export const connection = signal<'off' | 'live' | 'lost' | 'out'>('off')
 
 export type Listeners<T> = { readonly listen: (listener: (event: T) => void) => () => void; readonly tell: (event: T) => void }
 
-/** `listen` returns a function that ends the listening. */
+/** Makes a list of listeners. `listen` returns a function that removes the listener. */
 export function listeners<T>(): Listeners<T> {
   const all = new Set<(event: T) => void>()
   return {

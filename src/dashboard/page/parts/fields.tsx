@@ -2,12 +2,12 @@
 
 import type { ComponentChildren } from 'preact'
 
-/** The one sentence that says which question a page answers. */
+/** Shows the sentence that says which question a page answers. */
 export function About({ children }: { readonly children: ComponentChildren }) {
   return <p class="about">{children}</p>
 }
 
-/** A list of words that opens; its number is said before. */
+/** Shows a list of words that can be opened, after its length. */
 export function Words({ name, of, open }: { readonly name: string; readonly of: readonly string[]; readonly open?: boolean }) {
   return (
     <details class="words" open={open}>
@@ -67,7 +67,7 @@ export function filled(form: HTMLFormElement): { readonly [name: string]: string
   return Object.fromEntries(entries)
 }
 
-/** Hands the form to `act` instead of loading another page. */
+/** Passes the form to `act` instead of loading another page. */
 export function submitBy(act: (form: HTMLFormElement) => unknown) {
   return (event: { readonly currentTarget: HTMLFormElement; preventDefault(): void }): void => {
     event.preventDefault()

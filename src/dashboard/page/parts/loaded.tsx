@@ -17,7 +17,7 @@ export function useLoaded<T>(load: () => Promise<T>, key: string, concerns?: (li
 
 type LoadState<T> = { readonly value?: T; readonly error?: string; readonly unreachable?: boolean }
 
-/** As `useLoaded`, for the events of any server. */
+/** Works as `useLoaded`, for the events of any server. */
 export function useLoadedOn<T, E>(
   listenTo: Listeners<E>['listen'],
   load: () => Promise<T>,

@@ -41,7 +41,7 @@ export function Question({ approval, marked = false }: { readonly approval: Appr
       <p class="mono">{summary}</p>
       <Exactly approval={approval} />
       <p class="quiet small">
-        Why it asks: {reason}. Without an answer by <Time at={expires} /> it is a no.
+        Why it asks: {reason}. Without an answer by <Time at={expires} /> it is denied.
       </p>
       {may('approve') ? (
         <div class="row">
@@ -70,14 +70,14 @@ export function Question({ approval, marked = false }: { readonly approval: Appr
   )
 }
 
-/** The difference of the changes, or the input of the call. */
+/** Shows the difference of the changes, or the input of the call. */
 function Exactly({ approval: { id, about, run_id, call_id, tool } }: { readonly approval: Approval }): ComponentChildren {
   const whole = useLoaded(() => call<Approval>('GET', `/approvals/${id}`), id)
   return (
     <Loaded from={whole}>
       {({ patch }) => {
         if (patch !== undefined) return <Diff text={patch} />
-        if (about === 'changes') return <p class="card bad">Its changes are no longer kept.</p>
+        if (about === 'changes') return <p class="card bad">Its changes are not kept any more.</p>
         return <Planned runId={run_id} callId={call_id} tool={tool} />
       }}
     </Loaded>

@@ -75,7 +75,7 @@ export function ScheduleForm({ kinds, nameHelp, head, children, send, added }: S
 /** `noun`: what a time makes, a run or a task. */
 export function MissedField({ noun }: { readonly noun: string }) {
   return (
-    <Field id="plan-missed" label="Times when nothing ran">
+    <Field id="plan-missed" label="Missed times">
       <select id="plan-missed" name="missed">
         <option value="run-once">One {noun} for all of them</option>
         <option value="skip">No {noun}</option>

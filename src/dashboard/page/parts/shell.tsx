@@ -1,4 +1,4 @@
-/** The frame around every page: navigation, what is wrong with the connection, messages, and the page itself. */
+/** Shows the frame around every page: navigation, what is wrong with the connection, messages, and the page itself. */
 
 import type { ComponentChildren, ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
@@ -82,7 +82,7 @@ function partsOf(address: string): { readonly path: string; readonly rest: strin
   return { path, rest }
 }
 
-/** Good news goes away by itself. */
+/** Success messages disappear after a while. */
 function Notice() {
   const told = notice.value
   const close = () => {

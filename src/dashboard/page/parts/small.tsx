@@ -37,7 +37,7 @@ export function Empty({ children }: { readonly children: ComponentChildren }) {
   return <p class="quiet">{children}</p>
 }
 
-/** A part of the page under its heading. */
+/** Shows a part of the page under its heading. */
 export function Part({ id, title, children }: { readonly id: string; readonly title: string; readonly children: ComponentChildren }) {
   return (
     <section aria-labelledby={id}>
@@ -76,7 +76,7 @@ export function Columns({ of }: { readonly of: readonly (string | { readonly num
   )
 }
 
-/** A plain button that does something. */
+/** Shows a button that runs an action. */
 export function Button({ on, children }: { readonly on: () => unknown; readonly children: ComponentChildren }) {
   return (
     <button type="button" onClick={() => void on()}>
@@ -103,7 +103,7 @@ export function Block({ text, label }: { readonly text: string; readonly label: 
   )
 }
 
-/** A unified diff; added and removed lines also begin with + and -, so colour is not needed to read it. */
+/** Shows a unified diff; added and removed lines also begin with + and -, so colour is not needed to read it. */
 export function Diff({ text }: { readonly text: string }) {
   return (
     <Scroll label="Difference">

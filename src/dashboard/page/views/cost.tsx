@@ -54,7 +54,7 @@ export function Cost(_: { readonly rest: string }) {
   return (
     <>
       <h1>Cost</h1>
-      <About>See what the model calls have used over time and by whom, and how much of each limit is left. Days are those of UTC.</About>
+      <About>See what the model calls have used over time and who made them, and how much of each limit is left. Days are in UTC.</About>
       <div class="row actions">
         <label for="cost-days" class="beside">
           Time
@@ -97,15 +97,17 @@ function Totals({ of: { total, reserved, day_ahead } }: { readonly of: Report })
         </p>
       )}
       {unsettled_calls > 0 && (
-        <p class="quiet">{counted(unsettled_calls, 'call')} broke off; what was reserved for them counts as spent.</p>
+        <p class="quiet">{counted(unsettled_calls, 'call')} were interrupted; the tokens reserved for them count as spent.</p>
       )}
-      {lost_calls > 0 && <p class="quiet">{counted(lost_calls, 'call')} broke off with nothing reserved: what they used is not known.</p>}
+      {lost_calls > 0 && (
+        <p class="quiet">{counted(lost_calls, 'call')} were interrupted without a reservation: what they used is not known.</p>
+      )}
       {day_ahead !== null && <p class="card ask">Calls were counted on {day_ahead}, which the clock of the server has not reached yet.</p>}
     </>
   )
 }
 
-/** Nothing is shown as free only because its price is not known; a plus says that it cost more. */
+/** Returns the cost as text; a plus says that calls without a known price are missing from it. */
 function costOf({ cost_micros, unpriced_calls, calls }: Amounts): string {
   if (unpriced_calls > 0 && unpriced_calls === calls) return 'unknown'
   return unpriced_calls > 0 ? `${money(cost_micros)}+` : money(cost_micros)

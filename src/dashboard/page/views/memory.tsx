@@ -21,14 +21,14 @@ export function Memory({ rest }: { readonly rest: string }) {
   return (
     <>
       <h1>Memory</h1>
-      <About>Find what was said in any conversation, and choose the facts that the agent always keeps in mind.</About>
+      <About>Search all conversations, and choose the facts that the agent always remembers.</About>
       <Search asked={asked} />
       <Pins />
     </>
   )
 }
 
-/** The address holds the search, so that the browser's way back leads to it. */
+/** The address contains the search, so that the browser's Back button returns to it. */
 function wordsIn(rest: string): string {
   try {
     return decodeURIComponent(rest)
@@ -54,7 +54,7 @@ function Search({ asked }: { readonly asked: string }) {
             class="grow"
             type="search"
             aria-label="Words to search for"
-            placeholder="Words that were said"
+            placeholder="Words from a conversation"
             value={text}
             maxLength={1000}
             onInput={(event) => setText(event.currentTarget.value)}
@@ -162,7 +162,7 @@ function NewPin({ added }: { readonly added: () => void }) {
         class="grow"
         name="text"
         aria-label="A fact to pin"
-        placeholder="A fact that it should always know"
+        placeholder="A fact that the agent should always know"
         maxLength={2000}
         required
       />
@@ -176,7 +176,7 @@ async function remove({ number, text }: Pin): Promise<void> {
   await attempt(async () => {
     const { pins } = await call<{ pins: readonly Pin[] }>('GET', '/memory/pins')
     if (pins.find((pin) => pin.number === number)?.text !== text) {
-      notice.value = { text: 'The pins changed meanwhile. Look again and remove it then.', bad: true }
+      notice.value = { text: 'The pins have changed. Check the list and remove the pin again.', bad: true }
       return
     }
     await call('DELETE', `/memory/pins/${number}`)

@@ -73,7 +73,7 @@ function RunningNow() {
       <Loaded from={runs}>
         {({ runs: all }) => {
           const running = all.filter((run) => run.running)
-          if (running.length === 0) return <Empty>No turn runs.</Empty>
+          if (running.length === 0) return <Empty>No turn is running.</Empty>
           return running.map(({ id, conversation_id, started, channel, prompt }) => (
             <article class="card row spread" key={id}>
               <a href={`#/talk/${conversation_id}`}>{prompt || conversation_id}</a>

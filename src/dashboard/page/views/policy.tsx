@@ -57,7 +57,7 @@ function modeOf({ confined, transaction, network, why }: PolicyShown['commands']
 
 function Levels({ of }: { readonly of: PolicyShown }) {
   return (
-    <Scroll label="What happens at each level">
+    <Scroll label="Decisions at each level">
       <table>
         <caption class="hidden">What happens to each kind of call at each level</caption>
         <Columns of={['Kind of call', ...levels.map((level) => `${level}${level === of.level ? ' (now)' : ''}`)]} />
@@ -147,7 +147,9 @@ export function Explain({ tools }: { readonly tools: readonly ToolFacts[] }) {
             Explain
           </button>
         </div>
-        <p class={busy ? 'quiet small working' : 'quiet small'}>{busy ? 'Asking the gate' : 'Nothing runs: only the gate is asked.'}</p>
+        <p class={busy ? 'quiet small working' : 'quiet small'}>
+          {busy ? 'Asking the gate' : 'Nothing runs: the gate only says what it would decide.'}
+        </p>
       </form>
       <div role="status">
         {problem !== '' && <p class="card bad breaks">{problem}</p>}
@@ -168,7 +170,7 @@ function questionOf(tool: string, text: string): object {
 }
 
 const frames = { allow: 'good', ask: 'ask', deny: 'bad' } as const
-const sentences = { allow: 'It runs without a question.', ask: 'It needs your yes.', deny: 'It is refused.' } as const
+const sentences = { allow: 'It runs without a question.', ask: 'It needs your approval.', deny: 'It is refused.' } as const
 
 function Said({ of }: { readonly of: Explanation }) {
   const { verdict, risk, rule, meaning, reason, summary, changes, network, rules, level } = of

@@ -24,7 +24,7 @@ export function Proof(_: { readonly rest: string }) {
       <h1>Proof</h1>
       <About>
         Every call of a tool leaves a receipt, also when it was refused. Each receipt contains the hash of the one before, so a change to
-        any of them shows.
+        any of them is found.
       </About>
       <Verify />
       <AnchorLine />
@@ -81,7 +81,7 @@ function Result({ of: { ok, deep, count, completeness, problems, warnings, unfin
         <strong>{ok ? 'The record is intact.' : 'The record was altered or is damaged.'}</strong>{' '}
         {ok
           ? `${counted(count, 'receipt')} ${count === 1 ? 'was' : 'were'} checked${deep ? ' and compared with the journal' : ''}; completeness ${completeness}.`
-          : 'Do not rely on it before you know why.'}
+          : 'Do not rely on it until you know why.'}
       </p>
       <Sentences of={problems} />
       <Sentences of={warnings} name="Warnings" />
@@ -117,12 +117,12 @@ function AnchorLine() {
   return (
     <Part id="anchor-title" title="Anchor">
       <p>
-        Nobody can see from the record alone that its end was cut off. Keep this short line where the agent cannot write: on another
-        computer, in a mail to yourself, or on paper. A later check against it proves that nothing before it is missing.
+        The record alone cannot show that its end was cut off. Keep this short line where the agent cannot write: on another computer, in a
+        mail to yourself, or on paper. A later check against it proves that nothing before it is missing.
       </p>
       {line !== '' && <Block label="The anchor line" text={line} />}
       <div class="row">
-        <Button on={() => make()}>{line === '' ? 'Show the line' : 'Show the line of now'}</Button>
+        <Button on={() => make()}>{line === '' ? 'Show the line' : 'Show the current line'}</Button>
         {line !== '' && <Button on={() => copy()}>Copy it</Button>}
         {status.value && <span class="quiet small">{counted(status.value.receipts.count, 'receipt')} so far</span>}
       </div>
@@ -141,7 +141,7 @@ function LastRuns() {
       <Loaded from={runs}>
         {({ runs: all }) =>
           all.length === 0 ? (
-            <Empty>Nothing has run yet.</Empty>
+            <Empty>No receipts yet.</Empty>
           ) : (
             <ol class="list">
               {all.map(({ id, channel, started, running, code, prompt }) => (

@@ -191,7 +191,7 @@ function Difference({ set }: { readonly set: string }) {
 
 type Undo = { readonly path: string; readonly done: () => void; readonly children: ComponentChildren }
 
-/** Where others changed something since, it says so and offers to overwrite that. */
+/** Undoes changes. When others changed a file since, it says so and offers to overwrite it. */
 function UndoButton({ path, done, children }: Undo) {
   const [refused, setRefused] = useState<readonly Undone[]>([])
   const undo = (force: boolean) =>
@@ -276,7 +276,7 @@ function RunList({ conversation }: { readonly conversation: string }) {
           const known = new Set(page.runs.map(({ id }) => id))
           const runs = [...page.runs, ...older.runs.filter(({ id }) => !known.has(id))]
           const next = older.runs.length === 0 ? page.next : older.next
-          if (runs.length === 0) return <Empty>Nothing ran yet.</Empty>
+          if (runs.length === 0) return <Empty>No runs yet.</Empty>
           return (
             <>
               <ul class="list runs">

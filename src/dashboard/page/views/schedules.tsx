@@ -185,8 +185,8 @@ export function Schedules(_: { readonly rest: string }) {
     <>
       <h1>Schedules</h1>
       <About>
-        See what the agent does by itself: when it is due, and how it went. Nobody is asked during such a run, so what needs a yes is
-        refused.
+        See what the agent does by itself, when each run is due, and how it ended. Nobody is asked during such a run, so a call that needs
+        an approval is refused.
       </About>
       <Loaded from={list}>
         {({ schedules }) =>
@@ -205,7 +205,7 @@ export function Schedules(_: { readonly rest: string }) {
 /** Adds a schedule: what is to be done, and when. */
 function NewSchedule({ added }: { readonly added: () => void }) {
   const message = (
-    <Field id="plan-message" label="What the agent is to do">
+    <Field id="plan-message" label="What the agent should do">
       <textarea id="plan-message" name="message" rows={2} required />
     </Field>
   )
@@ -228,13 +228,17 @@ function NewSchedule({ added }: { readonly added: () => void }) {
 function Choices() {
   return (
     <div class="fields">
-      <Field id="plan-check" label="Good only when this succeeds" help="A command; it runs in the sandbox and changes nothing">
+      <Field
+        id="plan-check"
+        label="The run counts as good only when this succeeds"
+        help="A command; it runs in the sandbox and changes nothing"
+      >
         <input id="plan-check" name="check" class="mono" placeholder="test -s report.md" aria-describedby="plan-check-help" />
       </Field>
-      <Field id="plan-channel" label="Answer to the channel" help="Such as discord or fifo">
+      <Field id="plan-channel" label="Send the answer to the channel" help="Such as discord or fifo">
         <input id="plan-channel" name="channel" aria-describedby="plan-channel-help" />
       </Field>
-      <Field id="plan-to" label="Where on that channel">
+      <Field id="plan-to" label="Address on that channel">
         <input id="plan-to" name="to" />
       </Field>
       <MissedField noun="run" />

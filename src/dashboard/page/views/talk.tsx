@@ -49,7 +49,7 @@ function Conversations({ current }: { readonly current: string }) {
                 </li>
               ))}
             </ul>
-            {next !== undefined && <p class="quiet small">Older ones are found by search.</p>}
+            {next !== undefined && <p class="quiet small">Use the search to find older ones.</p>}
           </>
         )}
       </Loaded>
@@ -75,7 +75,7 @@ function Conversing({ id }: { readonly id: string }) {
     <section aria-label="Conversation" class="conversing">
       {id !== '' && <Head id={id} title={title} />}
       <div role="log" aria-label="What was said">
-        {id === '' && <Empty>Say something; it begins a new conversation.</Empty>}
+        {id === '' && <Empty>Write a message to begin a new conversation.</Empty>}
         <Pieces of={pieces} />
         {asked.map((approval) => (
           <Question key={approval.id} approval={approval} />
@@ -88,7 +88,7 @@ function Conversing({ id }: { readonly id: string }) {
   )
 }
 
-/** The commands that still run in the background. */
+/** Shows the commands that still run in the background. */
 function Background({ id }: { readonly id: string }) {
   const { value, again } = useLoaded(
     () => call<{ readonly jobs: readonly Job[] }>('GET', `/conversations/${id}/jobs`),
@@ -119,7 +119,7 @@ function Background({ id }: { readonly id: string }) {
   )
 }
 
-/** Leaves a person who reads further up there. */
+/** Tells whether the page is scrolled to its end; otherwise the person reads further up, and the page must not scroll. */
 function isAtEnd(): boolean {
   return document.documentElement.scrollHeight - window.innerHeight - window.scrollY < 400
 }
@@ -261,15 +261,15 @@ function Say({ id, running }: { readonly id: string; readonly running: string | 
         </button>
         {running !== undefined && <Button on={() => attempt(() => cancel(running))}>Cancel the turn</Button>}
         <span class="quiet small" role="status">
-          {waiting > 0 && running !== undefined ? 'Your message waits for the turn before it.' : running === undefined ? '' : 'Working'}
+          {waiting > 0 && running !== undefined ? 'Your message waits for the previous turn.' : running === undefined ? '' : 'Working'}
         </span>
-        <span class="quiet small keys">Enter sends, Shift and Enter begin a new line.</span>
+        <span class="quiet small keys">Enter sends, Shift+Enter begins a new line.</span>
       </div>
     </form>
   )
 }
 
-/** A run that ended meanwhile needs no cancelling. */
+/** Cancels a run; one that has ended meanwhile is left alone. */
 export async function cancel(runId: string): Promise<void> {
   await call('POST', `/runs/${runId}/cancel`, {}).catch((error: unknown) => {
     if (!(error instanceof ApiError && error.code === 'no_run')) throw error
@@ -363,7 +363,7 @@ function outcomeOf({ status, output }: Extract<Live['event'], { type: 'tool_resu
   return { status, output: typeof output === 'string' ? output : JSON.stringify(output, null, 2) }
 }
 
-/** A turn that ended well needs no further words. */
+/** Returns how a turn ended; nothing when it was answered. */
 function endOf({ code, message }: { readonly code: string; readonly message: string }): readonly Piece[] {
   return code === 'answered' ? [] : [{ kind: 'problem', text: `The turn ended (${code})${message === '' ? '' : `: ${message}`}` }]
 }

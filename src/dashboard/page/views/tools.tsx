@@ -17,7 +17,7 @@ export function Tools(_: { readonly rest: string }) {
   return (
     <>
       <h1>Tools and rules</h1>
-      <About>See what the agent can use, what it may do without asking, what needs your yes, and what it never does.</About>
+      <About>See what the agent can use, what it may do without asking, what needs your approval, and what it never does.</About>
       <Explain tools={tools.value ?? []} />
       <Part id="tools-title" title="Tools">
         <Loaded from={tools}>{(all) => <ToolList of={all} />}</Loaded>
@@ -69,7 +69,7 @@ function Always() {
       <Loaded from={rules}>
         {({ rules: all }) =>
           all.length === 0 ? (
-            <Empty>No call is allowed for good: each question is answered once.</Empty>
+            <Empty>No call is always allowed: each question is answered once.</Empty>
           ) : (
             <ul class="list">
               {all.map(({ id, tool, allows, added_by, added_at, altered }) => (

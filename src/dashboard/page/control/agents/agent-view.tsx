@@ -59,7 +59,7 @@ export function AgentView({ id }: { readonly id: string }) {
             </details>
             {agent.worker !== null && (
               <details>
-                <summary>What its worker says of itself</summary>
+                <summary>Report of its worker</summary>
                 <JsonBlock of={agent.worker} label="Worker" />
               </details>
             )}
@@ -78,7 +78,7 @@ export function AgentView({ id }: { readonly id: string }) {
 function Actions({ agent }: { readonly agent: Agent }) {
   const { id, paused } = agent
   async function remove(): Promise<void> {
-    const body = <p>Its keys end. Its runs and their records stay.</p>
+    const body = <p>Its keys become invalid. Its runs and their records stay.</p>
     if (!(await confirmed({ title: `Remove ${id}?`, body, act: 'Remove the agent', isDangerous: true }))) return
     if (await attempt(() => plane('DELETE', agentPath(id)))) goTo('agents', `Removed: ${id}`)
   }
@@ -110,7 +110,7 @@ function Edit({ agent: { id, role, daily_tokens, description, heartbeat_enabled 
         <Field id="edit-role" label="Role">
           <input id="edit-role" name="role" required maxLength={64} defaultValue={role} />
         </Field>
-        <Field id="edit-tokens" label="Tokens a day" help="Empty: no limit of its own">
+        <Field id="edit-tokens" label="Tokens a day" help="Leave empty for no limit of its own">
           <input
             id="edit-tokens"
             name="daily_tokens"
@@ -126,7 +126,7 @@ function Edit({ agent: { id, role, daily_tokens, description, heartbeat_enabled 
       </div>
       <p>
         <label class="check">
-          <input type="checkbox" name="heartbeat_enabled" defaultChecked={heartbeat_enabled} /> Its worker should be seen all the time
+          <input type="checkbox" name="heartbeat_enabled" defaultChecked={heartbeat_enabled} /> Its worker should always be connected
         </label>
       </p>
       <button type="submit" class="main">
@@ -268,7 +268,7 @@ function AllAgents() {
   return (
     <>
       <h1>Agents</h1>
-      <About>An agent takes the tasks of its role. A paused one takes none; what it has begun ends.</About>
+      <About>An agent takes the tasks of its role. A paused agent takes none, but finishes its current task.</About>
       {agents.value.length === 0 && isKnown.value && <Empty>No agent is known yet; add the first one below.</Empty>}
       <ul class="list" aria-label="Agents">
         {agents.value.map((agent) => (
@@ -343,7 +343,7 @@ function NewAgent() {
           <Field id="agent-role" label="Role">
             <input id="agent-role" name="role" required maxLength={64} list="agent-roles" />
           </Field>
-          <Field id="agent-tokens" label="Tokens a day" help="Empty: only the limits of its role and of all">
+          <Field id="agent-tokens" label="Tokens a day" help="Leave empty for only the limits of its role and of all agents">
             <input id="agent-tokens" name="daily_tokens" type="number" min={0} aria-describedby="agent-tokens-help" />
           </Field>
           <Field id="agent-about" label="Description">

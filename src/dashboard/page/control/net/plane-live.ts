@@ -87,7 +87,7 @@ type Leading = {
   readonly position: { last: string }
 }
 
-/** This tab has the connection, and passes on what it hears. */
+/** Holds the connection in this tab and passes its events to the other tabs. */
 async function lead({ tabs, say, leaving, arrived, position }: Leading): Promise<void> {
   const tellState = () => {
     if (connection.value !== 'off' && !leaving.aborted) say({ kind: 'state', state: connection.value, last: position.last })

@@ -16,7 +16,7 @@ type Question = {
 
 const asked = signal<Question | undefined>(undefined)
 
-/** Resolves with whether the person said yes. */
+/** Asks a question. Resolves with true when the person confirms. */
 export function confirmed(question: Omit<Question, 'answer'>): Promise<boolean> {
   asked.value?.answer(false)
   return new Promise((resolve) => {
@@ -44,12 +44,12 @@ function Secret({ text, use }: { readonly text: string; readonly use: ComponentC
       setCopied('Copied.')
     } catch {
       field.current?.select()
-      setCopied('The browser does not let this page copy. It is selected: press Ctrl+C.')
+      setCopied('The browser does not let this page copy the text. It is selected: press Ctrl+C.')
     }
   }
   return (
     <>
-      <p>{use} It is shown only now; the control plane keeps only its SHA-256.</p>
+      <p>{use} It is shown only once; the control plane keeps only its SHA-256.</p>
       <div class="row">
         <input
           ref={field}
@@ -70,7 +70,7 @@ function Secret({ text, use }: { readonly text: string; readonly use: ComponentC
   )
 }
 
-/** Stands once in the frame. */
+/** Shows the open question; the frame contains it once. */
 export function Asking() {
   const dialog = useRef<HTMLDialogElement>(null)
   const question = asked.value

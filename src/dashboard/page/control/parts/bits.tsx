@@ -52,7 +52,7 @@ export function PriorityTag({ of }: { readonly of: string }) {
   return of === 'medium' ? null : <Tag kind={of === 'urgent' ? 'bad' : of === 'high' ? 'warn' : ''}>{of}</Tag>
 }
 
-/** A link to the page of a task, a run or an agent, by its id. */
+/** Links to the page of a task, a run or an agent, by its id. */
 export function IdLink({ id }: { readonly id: string }) {
   const page = id.startsWith('TASK-') ? 'tasks' : id.startsWith('RUN-') ? 'runs' : 'agents'
   return (
@@ -62,7 +62,7 @@ export function IdLink({ id }: { readonly id: string }) {
   )
 }
 
-/** The heading of a record is there before the record is loaded, and when there is none. */
+/** Shows the heading of a record, also before the record is loaded and when it does not exist. */
 export function IdHeading({ id, title = '' }: { readonly id: string; readonly title?: string | undefined }) {
   return (
     <h1 class="breaks">
@@ -75,7 +75,7 @@ export function At({ time, otherwise = 'never' }: { readonly time: string | null
   return time === null ? otherwise : <Time at={Date.parse(time)} />
 }
 
-/** Such as "3 min ago"; the exact time is in its title. */
+/** Shows a time such as "3 min ago"; its title is the exact time. */
 export function Ago({ time }: { readonly time: string }) {
   const at = Date.parse(time)
   return (
@@ -96,7 +96,7 @@ export function tokensOf(count: number | null): string {
   return count === null ? 'no limit' : whole(count)
 }
 
-/** A label beside its key, which shows only on the marked entry. */
+/** Shows a label beside its key; the key is visible only on the marked entry. */
 export function Keyed({ of, marked, children }: { readonly of: string; readonly marked: boolean; readonly children: ComponentChildren }) {
   return (
     <>
@@ -118,7 +118,7 @@ type ChoiceProps = {
   readonly set: (value: string) => void
 }
 
-/** A filter with a few values; a value that is not known any more stays visible. */
+/** Chooses one of a few values; a value that is not known any more stays visible. */
 export function Choice({ name, of, value = '', set }: ChoiceProps) {
   const known = value === '' || of.includes(value) ? of : [...of, value]
   return (

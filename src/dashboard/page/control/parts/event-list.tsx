@@ -71,7 +71,7 @@ export function EventList({ filters, concerns }: EventListProps) {
           {state.error}
         </p>
       )}
-      {state.events.length === 0 && <Empty>Nothing happened yet.</Empty>}
+      {state.events.length === 0 && <Empty>No events yet.</Empty>}
       <ol class="list events">
         {state.events.map((event) => (
           <EventRow key={event.id} event={event} />

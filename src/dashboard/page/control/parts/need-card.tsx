@@ -217,7 +217,7 @@ function AgentBody({ kind, agent, marked, tag }: BodyProps & { readonly kind: Ne
       </p>
       {kind === 'unseen' && (
         <p class="small breaks">
-          No worker of it asks for tasks. On its machine: <code>{workerCommand(agent)}</code>
+          No worker of this role asks for tasks. Start one on its machine: <code>{workerCommand(agent)}</code>
         </p>
       )}
       <div class="row">
@@ -285,7 +285,7 @@ function Revise({ id, note, setNote, marked, send }: ReviseProps) {
         data-key="v"
         class="grow"
         aria-label={`Note for ${id}`}
-        placeholder="A note; needed to send it back"
+        placeholder="Note (required to send it back)"
         maxLength={4000}
         value={note}
         required

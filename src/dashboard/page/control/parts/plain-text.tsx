@@ -67,7 +67,7 @@ const statuses: { readonly [status in Task['status']]: true } = {
 }
 const importance: { readonly [priority in Task['priority']]: true } = { urgent: true, high: true, medium: true, low: true }
 
-/** In the order of the board. */
+/** Lists the states in the order of the board. */
 export const taskStatuses = Object.keys(statuses) as readonly Task['status'][]
 export const priorities = Object.keys(importance) as readonly Task['priority'][]
 

@@ -14,7 +14,7 @@ import { visibleLog } from '../parts/plain-text.tsx'
 const chunk = 65_536
 /** The control plane gives no more of a log in one answer, in bytes. */
 const mostAtOnce = 1_048_576
-/** Between two questions that found nothing, in ms. */
+/** The pause between two requests that returned nothing, in ms. */
 const restMs = 1_500
 
 export function RunLog({ run: { run_id, log_bytes, log_truncated, state } }: { readonly run: ListedRun }) {
@@ -58,13 +58,13 @@ export function RunLog({ run: { run_id, log_bytes, log_truncated, state } }: { r
       </p>
     )
   if (!log) return <p class="quiet">Loading</p>
-  if (log.bytes.length === 0 && log.from === 0) return <Empty>Nothing was written yet.</Empty>
+  if (log.bytes.length === 0 && log.from === 0) return <Empty>The log is empty so far.</Empty>
   return (
     <>
       <p class="row small quiet">
         {log.from > 0 && log.bytes.length < mostBytes && (
           <button type="button" class="small" onClick={older}>
-            Show what comes before
+            Show earlier lines
           </button>
         )}
         {log.from > 0 ? `From byte ${log.from.toLocaleString()}, ` : ''}
@@ -130,7 +130,7 @@ async function download(id: string): Promise<void> {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
 }
 
-/** Stays at the end while its reader is at the end. */
+/** Scrolls with the log while the reader is at its end. */
 function LogText({ of, label }: { readonly of: LogWindow; readonly label: string }) {
   const box = useRef<HTMLElement>(null)
   const atEnd = useRef(true)
@@ -168,7 +168,7 @@ type LogWindow = {
 /** The text that begins at this byte of the log. */
 type LogPiece = { readonly at: number; readonly text: string }
 
-/** More than this is never kept, in bytes; who follows a flood sees its end. */
+/** At most this many bytes are kept; of a very long log the end stays. */
 const mostBytes = 1_048_576
 const pieceBytes = 16_384
 const newline = 10
@@ -206,7 +206,7 @@ function piecesOf({ from, bytes }: LogWindow): readonly LogPiece[] {
   return pieces
 }
 
-/** Behind the first line that ends in the last half of the piece, counted from the start of the log. */
+/** Returns the position after the first line that ends in the last half of the piece, counted from the start of the log. */
 function cutOf(bytes: Uint8Array, at: number): number {
   const most = at + pieceBytes
   if (most >= bytes.length) return bytes.length

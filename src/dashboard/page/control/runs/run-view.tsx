@@ -46,8 +46,8 @@ export function ControlRunView({ id }: { readonly id: string }) {
             {run.manifest !== null && (
               <Part id="manifest-title" title="Manifest">
                 <p class="quiet small">
-                  What was asked, by whom and with which versions, and what came out, signed. <code>braidclaw control verify</code> checks
-                  it.
+                  The manifest is a signed record of the task, who asked for it, the versions of the programs, and the result.{' '}
+                  <code>braidclaw control verify</code> checks it.
                 </p>
                 <JsonBlock of={run.manifest} label="The manifest as JSON" />
               </Part>
@@ -188,7 +188,7 @@ function AllRuns({ filters }: { readonly filters: Filters }) {
   return (
     <>
       <h1>Runs</h1>
-      <About>Each time an agent takes a task is a run. It ends well, fails, is given back, or is lost with its lease.</About>
+      <About>Each time an agent takes a task is a run. A run completes, fails, is given back, or is lost with its lease.</About>
       <search class="filters">
         <Choice name="State" of={Object.keys(states)} value={filters.state} set={(state) => set({ state })} />
         <Choice name="Agent" of={agents.value.map(({ id }) => id)} value={filters.agent_id} set={(agent_id) => set({ agent_id })} />
@@ -196,7 +196,7 @@ function AllRuns({ filters }: { readonly filters: Filters }) {
       <PagedList
         paged={paged}
         empty={
-          queryOf(filters) === '' ? 'Nothing has run yet: a run begins when the worker of an agent takes a task.' : 'No run is like that.'
+          queryOf(filters) === '' ? 'No runs yet: a run begins when the worker of an agent takes a task.' : 'No run matches the filters.'
         }
       >
         <ul class="list rows" aria-label="Runs">

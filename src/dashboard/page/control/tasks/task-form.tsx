@@ -76,7 +76,7 @@ function TaskForm({ task, act, save }: { readonly task?: Task; readonly act: str
         <Field id="task-role" label="Role">
           <input id="task-role" name="role" list="known-roles" required maxLength={64} defaultValue={task?.role} />
         </Field>
-        <Field id="task-agent" label="Agent" help="Only this one may take it; empty: any of the role">
+        <Field id="task-agent" label="Agent" help="Only this agent may take it. Leave empty for any agent of the role">
           <input id="task-agent" name="agent_id" maxLength={64} defaultValue={task?.agent_id ?? ''} aria-describedby="task-agent-help" />
         </Field>
         <Field id="task-priority" label="Priority">
@@ -91,13 +91,13 @@ function TaskForm({ task, act, save }: { readonly task?: Task; readonly act: str
         <Field id="task-labels" label="Labels" help="With spaces between">
           <input id="task-labels" name="labels" defaultValue={task?.labels.join(' ')} aria-describedby="task-labels-help" />
         </Field>
-        <Field id="task-needs" label="Waits for" help="Ids such as TASK-001, with spaces between">
+        <Field id="task-needs" label="Waits for" help="Ids such as TASK-001, separated by spaces">
           <input id="task-needs" name="depends_on" defaultValue={task?.depends_on.join(' ')} aria-describedby="task-needs-help" />
         </Field>
         <Field id="task-tries" label="Attempts at most">
           <input id="task-tries" name="max_attempts" type="number" min={1} max={100} defaultValue={String(task?.max_attempts ?? 3)} />
         </Field>
-        <Field id="task-budget" label="Tokens at most" help="Of all attempts together; empty: no limit of its own">
+        <Field id="task-budget" label="Tokens at most" help="For all attempts together. Leave empty for no limit of its own">
           <input
             id="task-budget"
             name="budget_tokens"

@@ -87,7 +87,7 @@ function TaskActions({ task }: { readonly task: Task }) {
       )}
       {canCancel(task) && <Button on={() => cancel(task)}>Cancel</Button>}
       <a class="button" href={`#/tasks/new?parent=${task_id}`}>
-        New task below it<span class="hidden"> for {agent_id ?? 'any agent'}</span>
+        New subtask<span class="hidden"> for {agent_id ?? 'any agent'}</span>
       </a>
     </>
   )

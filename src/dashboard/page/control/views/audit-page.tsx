@@ -20,7 +20,7 @@ export function AuditPage({ rest }: { readonly rest: string }) {
   return (
     <>
       <h1>Audit</h1>
-      <About>Everything that changed, by whom, newest first; what happens now is added as it happens.</About>
+      <About>Every change and who made it, newest first. New events appear at once.</About>
       <Receipts />
       <Part id="events-title" title="Events">
         <search class="filters">

@@ -18,8 +18,8 @@ export function BudgetPage({ rest }: { readonly rest: string }) {
     <>
       <h1>Budget</h1>
       <About>
-        See what the agents spend today and what they may. Tokens are reserved before a model is called: a call that would pass a limit is
-        not made, and its task waits.
+        See what the agents spend today and what they may spend. Tokens are reserved before a model is called: a call that would exceed a
+        limit is not made, and its task waits.
       </About>
       {now ? <Whole of={now} role={idIn(rest)} /> : <Empty>Loading</Empty>}
     </>
@@ -44,14 +44,14 @@ function Whole({ of, role }: { readonly of: Budget; readonly role: string }) {
       )}
       {exceeds && spent_today < daily_tokens && (
         <p class="card ask">
-          As it goes, today would cost {whole(forecast_today)} tokens; at {whole(daily_tokens)} all agents stop.
+          At this rate, today would cost {whole(forecast_today)} tokens; at {whole(daily_tokens)} all agents stop.
         </p>
       )}
       <p class="quiet small">
         The day begins at midnight in {timezone}; the next one begins <At time={next_day_at} />.
       </p>
       <OverTime of={of} />
-      <Part id="limits-title" title="Limits for a day">
+      <Part id="limits-title" title="Daily limits">
         <ul class="list">
           <Limit
             name="All roles"
@@ -194,7 +194,7 @@ function Change({ name, limit, asked, set }: ChangeProps) {
         min={0}
         max={1e12}
         step={1}
-        aria-label={`Tokens a day for ${name}; empty: no limit`}
+        aria-label={`Tokens a day for ${name}; leave empty for no limit`}
         placeholder="no limit"
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}

@@ -1,4 +1,4 @@
-/** Answers "which tasks are made by the clock": each schedule with its next time, and a way to add, enable, disable or remove one. */
+/** Answers "which tasks are made at set times": each schedule with its next time, and a way to add, enable, disable or remove one. */
 
 import type { ControlSchedule } from '../../../../control/contract/task-shapes.ts'
 import { About, Field } from '../../parts/fields.tsx'
@@ -22,7 +22,7 @@ export function HeartbeatSchedules(_: { readonly rest: string }) {
   return (
     <>
       <h1>Schedules</h1>
-      <About>At its time a schedule makes a task for a role; an agent of the role takes it like any other.</About>
+      <About>At its set time a schedule makes a task for a role; an agent of the role takes it like any other task.</About>
       <Loaded from={found}>
         {({ schedules }) =>
           schedules.length === 0 ? (
@@ -47,7 +47,7 @@ function Card({ schedule, changed }: { readonly schedule: ControlSchedule; reado
     changed()
   }
   async function remove(): Promise<void> {
-    const body = <p>The tasks that it made stay.</p>
+    const body = <p>The tasks that it made remain.</p>
     if (!(await confirmed({ title: `Remove ${name}?`, body, act: 'Remove the schedule', isDangerous: true }))) return
     await doing(`Removed: ${name}`, () => plane('DELETE', path))
     changed()
@@ -70,7 +70,7 @@ function Card({ schedule, changed }: { readonly schedule: ControlSchedule; reado
           ['Last', <At time={last_fired_at} otherwise="not yet" />],
           ...(last_task_id === null ? [] : [['Its task', <IdLink id={last_task_id} />] as const]),
           ['Missed times', missedWords[missed]],
-          ['While the task before runs', overlap === 'skip' ? 'no new task' : 'a new task'],
+          ['While the previous task runs', overlap === 'skip' ? 'no new task' : 'a new task'],
         ]}
       />
       <div class="row actions">
@@ -93,7 +93,7 @@ function AddSchedule({ added }: { readonly added: () => void }) {
       <TaskFields />
       <div class="fields">
         <MissedField noun="task" />
-        <Field id="plan-overlap" label="While the task before runs">
+        <Field id="plan-overlap" label="While the previous task runs">
           <select id="plan-overlap" name="overlap">
             <option value="skip">No new task</option>
             <option value="allow">A new task</option>

@@ -1,4 +1,4 @@
-/** Answers "who may do all this": the tokens of operators, with a way to make and to revoke one. */
+/** Answers "who may do all this": lists the tokens of operators, and makes and revokes them. */
 
 import type { NewOperatorToken, OperatorToken } from '../../../../control/contract/fleet-shapes.ts'
 import { About, Field, filled, submitBy } from '../../parts/fields.tsx'
@@ -24,7 +24,7 @@ export function OperatorsPage(_: { readonly rest: string }) {
       const { token } = await plane<NewOperatorToken>('POST', 'operators', { name })
       form.reset()
       found.again()
-      await showOnce(`The token of ${name}`, token, 'It opens this page, and programs use it as bearer.')
+      await showOnce(`The token of ${name}`, token, 'It opens this page, and programs send it as a bearer token.')
     })
   }
   return (
@@ -62,7 +62,7 @@ function Row({
 }) {
   const isMe = me.value?.name === name
   async function revoke(): Promise<void> {
-    const body = <p>{isMe ? 'It is the name of your own token: you may be logged out.' : 'Its sessions end at once.'}</p>
+    const body = <p>{isMe ? 'Your own token has this name: you may be logged out.' : 'Its sessions end at once.'}</p>
     if (!(await confirmed({ title: `Revoke the token of ${name}?`, body, act: 'Revoke the token', isDangerous: true }))) return
     await doing(`Revoked: ${name}`, () => plane('DELETE', `operators/${encodeURIComponent(id)}`))
     changed()
