@@ -22,7 +22,7 @@ export type ApiEnv<Caller extends Identity> = {
     readonly body: string
     /** The parsed body. */
     readonly json: unknown
-    /** As it is spelled, without what is asked behind "?". */
+    /** The path as it is written in the request, without the query. */
     readonly path: string
     readonly idempotency: Idempotency
     /** The name of the cookie of a session. */

@@ -41,7 +41,7 @@ export type ExploreOptions<E extends KernelEvent, H> = {
   readonly properties: readonly Property<E>[]
   /** How many states the search may visit; default 1,000,000. */
   readonly maxStates?: number
-  /** As in the engine: a longer chain of internal events is a counterexample. Default 1,000. */
+  /** The same limit as in the engine: a longer chain of internal events is a counterexample. Default 1,000. */
   readonly maxSelections?: number
   /**
    * Maps thread states to a text that is equal for equivalent states, if this is coarser than canonical JSON. The key always includes

@@ -17,7 +17,7 @@ type CommitQueueOptions = {
   readonly lockWait: () => LockWait
   /** Small enough that other processes can write, and the event loop answers others, between two groups. */
   readonly groupSize?: number
-  /** For how many turns of the event loop a group waits for more steps, as long as more come. */
+  /** The number of turns of the event loop for which a group waits for more steps, as long as more come. */
   readonly turns?: number
   /** Runs a group without savepoints first: where steps seldom fail, only a group with one that fails is run again with them. */
   readonly together?: boolean

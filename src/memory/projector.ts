@@ -123,7 +123,7 @@ export function createProjector({
     }
   }
 
-  /** For a replaced file: drops the lines that the journal already contains. */
+  /** Drops, for a replaced file, the lines that the journal already contains. */
   function without(others: readonly ForeignText[], key: string, file: AgentFile): readonly ForeignText[] {
     if (others.length === 0) return others
     const recorded = new Set<string>()

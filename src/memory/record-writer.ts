@@ -68,7 +68,7 @@ type OperatorAction = {
   /** The fate of the changes that the action applied, and why they were not applied, if so. */
   readonly changes?: string
   readonly error?: string
-  /** With `error`: the action was refused and nothing happened. */
+  /** Set together with `error`: the action was refused and nothing happened. */
   readonly denied?: true
 }
 

@@ -24,7 +24,7 @@ export type Store = {
    * transaction.
    */
   writeLater<T>(body: () => T): T
-  /** For callers that wait for other processes themselves. */
+  /** Serves callers that wait for other processes themselves. */
   lockWait(): LockWait
   /** Within a transaction: undoes `body` if it throws, and the transaction can continue. */
   separate<T>(body: () => T): T

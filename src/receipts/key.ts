@@ -89,7 +89,7 @@ export function createSealer(paths: ReceiptPaths): Seal {
   return (text) => sealWith(keyToSeal(paths), text)
 }
 
-/** For checking: reads the key once and never creates it. */
+/** Reads the key once for a check, and never creates it. */
 export function sealsBy(keyPath: string): Seal {
   const key = readKey(keyPath)
   return (text) => sealWith(key, text)

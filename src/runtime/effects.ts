@@ -103,7 +103,7 @@ type OpenGate = { readonly question: Question; readonly takeBack: readonly (() =
 
 /** Tracks the open gates of one run: who may answer, until when, and whether another process already has. */
 export function createGates({ identity, questions, after, ttlMs, decide, fail }: GatesOptions) {
-  /** By the gate's id. */
+  /** Indexed by the gate's id. */
   const gates = new Map<string, OpenGate>()
 
   /** Opens a gate. `earlier`: an approval of the same plan from a run that could not wait; then nobody is asked. */

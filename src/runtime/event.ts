@@ -134,7 +134,7 @@ export type Ending = {
   readonly message: string
 }
 
-/** From outside; journalled before its consequences. */
+/** Comes from outside and is journalled before its consequences. */
 export type ExternalEvent =
   | {
       readonly type: 'run.start'
@@ -213,7 +213,7 @@ export type InternalEvent =
       readonly id: string
       readonly review: ChangeReview
       readonly approval?: string
-      /** As in the decision: only this is applied. */
+      /** Only this part is applied, as in the decision. */
       readonly part?: string
     } & Proposal)
   /** The changes of a call never enter the workspace, and the call has ended. */

@@ -28,11 +28,11 @@ export type BackendRun = {
   readonly backend: Exclude<ToolBackend, 'native'>
   readonly message: string
   readonly system: string
-  /** As the flag --tools names them. */
+  /** Written as in the flag --tools. */
   readonly tools: string
   /** The agent whose agent.jsonl logs the iterations and calls of the loop; the caller logs question and answer. */
   readonly agent: string
-  /** As typed; else the configured model (bash), or the program's own (llm). */
+  /** The model as typed; otherwise the configured model (bash), or the program's own (llm). */
   readonly model?: string
   readonly sandbox?: SandboxKind
 }
@@ -137,7 +137,7 @@ function defined(env: Environment): { [name: string]: string } {
 
 export type Loop = {
   readonly setup: CliSetup
-  /** As the flag --tool-backend names it. */
+  /** Written as in the flag --tool-backend. */
   readonly backend?: string | undefined
   /** A flag that an external loop does not support. */
   readonly odd?: string | undefined

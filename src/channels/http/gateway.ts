@@ -84,7 +84,7 @@ export function orMissing<T>(look: () => T): T {
   }
 }
 
-/** As `orMissing`, for a lookup that takes time. */
+/** Works as `orMissing`, for an asynchronous lookup. */
 export async function orMissingLater<T>(look: Promise<T>): Promise<T> {
   try {
     return await look

@@ -51,7 +51,7 @@ export function openTerminal(): number | undefined {
   return isTerminal(0) ? 0 : undefined
 }
 
-/** Also false when it cannot be determined. */
+/** Returns false also when it cannot be determined. */
 function hasNoTerminal(): boolean {
   try {
     return statFields(readFileSync('/proc/self/stat', 'latin1'))(7) === '0'

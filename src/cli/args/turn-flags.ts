@@ -61,7 +61,7 @@ export const agentFlag = {
   },
 } as const satisfies Flags
 
-/** For a tool or a loop that another program calls. */
+/** Defines the flags of a tool or a loop that another program calls. */
 export const loggingAgentFlag = {
   agent: { ...agentFlag.agent, about: 'In whose agent.jsonl the loop is logged' },
 } as const satisfies Flags

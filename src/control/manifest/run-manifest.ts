@@ -79,7 +79,7 @@ type ManifestMaker = {
   readonly host: string
   /** The version of braidclaw. */
   readonly version: string
-  /** Such as linux-x64. */
+  /** For example linux-x64. */
   readonly platform: string
 }
 

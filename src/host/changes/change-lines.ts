@@ -154,7 +154,7 @@ function hunkLines(hunk: Hunk, width: number): readonly ShownLine[] {
 
 const tones = { ' ': 'plain', '-': 'removed', '+': 'added' } as const
 
-/** Keeps the end too, so that what stands there is not out of sight. */
+/** Keeps the end too, so that its text stays visible. */
 function shortened(text: string, width: number): string {
   if (text.length <= width) return text
   const [head, tail] = [Math.floor(width * 0.75), Math.floor(width * 0.25)]

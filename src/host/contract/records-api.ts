@@ -109,7 +109,7 @@ export type ApprovalDecision = {
   readonly allow: boolean
   /** The author of the decision: the name of a person, a terminal, a token. Receipts and journal show it. */
   readonly by: string
-  /** Why. Shown to the model when it is a no. */
+  /** The reason, which the model sees when the decision is a denial. */
   readonly note?: string
   /** Only with a yes to changes of a turn that waits in this process: the paths that are applied; the others are dropped. */
   readonly files?: readonly string[]
@@ -139,7 +139,7 @@ export type ReceiptCheck = {
   readonly unfinished: readonly string[]
 }
 
-/** As `tool list --json`. `why`: why it is not offered. */
+/** The same fields as in `tool list --json`. `why`: the reason why it is not offered. */
 export type ToolFacts = {
   readonly name: string
   readonly description: string
@@ -152,7 +152,7 @@ export type ToolFacts = {
 
 export type StopState = { readonly stopped: boolean; readonly reason?: string }
 
-/** How an `estop --clear` went: whether anything was stopped before. */
+/** The result of `estop --clear`: whether the tools were stopped before. */
 export type StopChanged = StopState & { readonly was: boolean }
 
 /** `name` is RUN/CALL. */

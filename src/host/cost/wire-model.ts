@@ -14,7 +14,7 @@ export type AskedModel = {
   readonly key: ModelKey
   /** The window when nothing is known of it. */
   readonly usual: number
-  /** From the configuration or the table of known models. */
+  /** Comes from the configuration or the table of known models. */
   readonly known?: Fact<number> | undefined
   /** Tells whether `context_tokens` can be set for its provider; what was learnt of another one is not kept. */
   readonly isConfigured: boolean

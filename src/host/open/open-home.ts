@@ -213,7 +213,7 @@ type HomeRedactor = {
  */
 function createHomeRedactor(): HomeRedactor {
   const all = createRedactor()
-  /** For each user redactor: how many of its secrets are known here, and how many users share it. */
+  /** Holds for each user redactor how many of its secrets are known here, and how many users share it. */
   const known = new Map<Redactor, { count: number; users: number }>()
 
   function learn(): void {

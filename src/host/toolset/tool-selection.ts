@@ -23,7 +23,7 @@ export type ToolSelection = {
   /** All built-in tools, some of them, or none. */
   readonly builtIn: 'all' | readonly string[]
   readonly more?: ToolSource
-  /** For a caller with its own list of tools: refusals use the wording of that contract, "Tool not permitted". */
+  /** Set by a caller with its own list of tools: refusals use the wording of that contract, "Tool not permitted". */
   readonly refusals?: 'not permitted'
 }
 

@@ -42,7 +42,7 @@ export type CommandViews = ChangePorts & {
   settle(act: ActEvent, ran: Executed, signal: AbortSignal, start?: ActEvent): Promise<ActOutcome>
   /** Returns the changes of a call that wait for a decision. */
   changesOf(callId: string): ChangeSet | undefined
-  /** Drops whatever nobody decided. */
+  /** Drops the changes that nobody decided about. */
   close(): void
 }
 

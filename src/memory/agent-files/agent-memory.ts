@@ -23,7 +23,7 @@ export type RecallOptions = {
   readonly max?: number
   readonly keep?: number
   readonly portionBytes?: number
-  /** For tests. */
+  /** Only tests set it. */
   readonly disk?: Disk
 }
 

@@ -85,7 +85,7 @@ export function createConversations(store: Store, now: Clock) {
   return {
     /** Most recently used first: by sequence, because a clock may be set back. */
     list: (query: ConversationsQuery = {}) => listConversations(store, query).map(({ position: _, ...conversation }) => conversation),
-    /** As `list`, with the position of each for the next page. */
+    /** Works as `list`, with the position of each for the next page. */
     page: (query: ConversationsQuery) => listConversations(store, query),
     find: (conversationId: string) => listedConversation(store, conversationId),
     /** Call it inside a transaction. */

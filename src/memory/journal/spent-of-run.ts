@@ -9,7 +9,7 @@ import type { Store } from '../store.ts'
  */
 type Counts = readonly number[]
 
-/** By `[day, provider, model]` as JSON. */
+/** Indexed by `[day, provider, model]` as JSON. */
 type Sums = Map<string, Counts>
 
 type ModelCallRow = { readonly type: string; readonly at: number; readonly body: string }

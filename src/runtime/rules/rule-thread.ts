@@ -25,7 +25,7 @@ type RuleState = {
   readonly shut: boolean
 }
 
-/** For the model checker: `samples` are calls that the rule matches, `burst` is one call more than the rule lets pass. */
+/** Describes the rule for the model checker: `samples` are calls that the rule matches, `burst` is one call more than the rule lets pass. */
 export type RuleThread = BThread<RuleState, RunEvent> & { readonly samples: readonly SampleCall[]; readonly burst: readonly SampleCall[] }
 
 /** The checker does not explore longer bursts. */

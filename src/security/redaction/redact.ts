@@ -27,7 +27,7 @@ export type Redactor = {
    * cut.
    */
   value<T>(json: T): T
-  /** As `value`, for plain JSON: returns the same object, not a copy, when it contains no secret. */
+  /** Works as `value`, for plain JSON: returns the same object, not a copy, when it contains no secret. */
   json<T>(json: T): T
   /**
    * @returns the names of the registered values that `json` contains, in any spelling, the kinds of keys, and the names of the labels it

@@ -83,7 +83,7 @@ function read(opening: RepositoryOpening): RepositoryMoves {
   }
 }
 
-/** @returns a function that notes why something cannot be read, and goes on */
+/** @returns a function that notes why something cannot be read, so that the reading continues */
 function createAttempt(unread: Set<string>) {
   return <T>(use: () => T): T | undefined => {
     try {

@@ -15,7 +15,7 @@ export type GuardOptions = {
   readonly maxRedirects?: number
   /** Limit of the decompressed body; a longer body is cut and marked as truncated. */
   readonly maxBytes: number
-  /** From the first look-up to the last byte, all redirects included. */
+  /** Counts from the first look-up to the last byte, with all redirects. */
   readonly timeoutMs: number
 }
 

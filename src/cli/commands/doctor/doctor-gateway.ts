@@ -23,7 +23,7 @@ type GatewayOptions = {
   readonly installed: boolean
 }
 
-/** Nothing is reported of a gateway that nobody switched on. */
+/** Reports nothing about a gateway that nobody switched on. */
 export async function gatewayFindings({ memory, settings, installed }: GatewayOptions): Promise<Finding[]> {
   const { host, port, tlsCert, tlsKey, tokenFile, allowedHosts } = settings
   const isWanted = settings.enabled || installed || tlsCert !== undefined || tlsKey !== undefined || !isLoopback(host)

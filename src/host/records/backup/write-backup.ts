@@ -36,7 +36,7 @@ export type BackupOptions = {
   readonly setup: Pick<Setup, 'config' | 'paths' | 'log'>
   readonly memory: Memory
   readonly target: string
-  /** Also files with API keys. */
+  /** Includes files with API keys. */
   readonly withKeys: boolean
   readonly progress: Progress
   /** Aborted by Ctrl-C. */

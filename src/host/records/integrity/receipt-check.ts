@@ -43,7 +43,7 @@ type ChainCheckOptions = {
   readonly setup: Pick<Setup, 'config' | 'paths'>
   readonly memory: Memory
   readonly anchor?: Anchor
-  /** Also checks against the journal. */
+  /** Compares the receipts with the journal, too. */
   readonly deep: boolean
 }
 

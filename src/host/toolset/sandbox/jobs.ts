@@ -49,7 +49,7 @@ export type Jobs = JobTools & {
   follow(paths: readonly FollowedPath[]): void
   /** Returns the call that started the command of this view. */
   callOf(view: PrivateView): string | undefined
-  /** Ends all, and drops what nobody took of their changes. */
+  /** Ends all jobs, and drops the changes that nobody took. */
   endAll(why: string): Promise<void>
 }
 

@@ -66,7 +66,7 @@ function checkHidden(judge: JudgeContext, arg: Arg, { cwds }: WalkState): void {
   if (open.length > 0) judge.raise('command.unclear', `${shown(arg)} could be a protected name; name the files`)
 }
 
-/** For tools without a rule: passes every argument that looks like an absolute path, a home path or a path with `..` to the gate. */
+/** Judges tools without a rule: passes every argument that looks like an absolute path, a home path or a path with `..` to the gate. */
 export function checkLoose(judge: JudgeContext, arg: Arg, access: FileAccess, place: WalkState): void {
   const texts = arg.texts.filter(looksLikePath)
   if (texts.length > 0) checkPath(judge, { ...arg, texts, kind: arg.kind === 'unknown' ? 'name' : arg.kind }, access, place)

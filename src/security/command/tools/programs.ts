@@ -53,7 +53,7 @@ function judgeByTable(use: Use, args: readonly Arg[]): undefined {
   if (name === 'jq') checkJq(use, details)
 }
 
-/** For a tool that the operator allowed and that has no rule here. */
+/** Judges a tool that the operator allowed and that has no rule here. */
 function checkUnlisted({ judge, place }: Use, arg: Arg): void {
   checkLoose(judge, arg, 'write', place)
   const value = /^-[^=]*=(.*)$/s.exec(sure(arg) ?? '')?.[1] ?? /^-[A-Za-z]([/~.].*)$/s.exec(sure(arg) ?? '')?.[1]

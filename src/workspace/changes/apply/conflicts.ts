@@ -90,7 +90,7 @@ function isNewer({ changed }: EntryStat, start: Identity): boolean {
   return BigInt(changed) > BigInt(start.changed)
 }
 
-/** A folder that goes must not have anything in it that the change set does not know. */
+/** Returns the conflict when a folder to be removed contains an entry that the change set does not know. */
 function newInside(
   { workspace }: Comparing,
   all: ReadonlyMap<RawName, Change>,

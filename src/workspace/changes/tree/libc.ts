@@ -80,7 +80,7 @@ export function openLibc(): Libc {
   }
 }
 
-/** By the upper four bits of a mode. */
+/** Indexed by the upper four bits of a mode. */
 const KINDS: { readonly [type: number]: EntryStat['kind'] } = { 8: 'file', 4: 'folder', 10: 'link' }
 
 /** Reads a struct statx as words of 32 bits, lower half first. */
