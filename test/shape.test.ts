@@ -9,6 +9,7 @@ import { crowdedFolders, mutualFolders, pathsAreShort } from './shape/folders.ts
 import { laws } from './shape/laws.ts'
 import { isInBrowser, thePageStandsAlone } from './shape/layers.ts'
 import { type Law, parseModule, type Violation } from './shape/module.ts'
+import { commentsHaveASubject, messagesSayIsNot, typeNamesAreOwn } from './shape/words.ts'
 
 const root = join(import.meta.dir, '..')
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -28,7 +29,17 @@ test('the laws see the tree', () => {
 
 describe('the page of the dashboard', () => {
   const page = all.filter(isInBrowser)
-  const pageLaws = [filesParse, filesAreShort, pathsAreShort, filesSayWhatTheyAreFor, exportsAreNamed, importsLeadSomewhere, noImportCycle]
+  const pageLaws = [
+    commentsHaveASubject,
+    messagesSayIsNot,
+    filesParse,
+    filesAreShort,
+    pathsAreShort,
+    filesSayWhatTheyAreFor,
+    exportsAreNamed,
+    importsLeadSomewhere,
+    noImportCycle,
+  ]
   test('is there', () => expect(page.length).toBeGreaterThan(10))
   for (const check of pageLaws)
     test(`keeps ${check.name}`, () => expect(listed(check(all).filter(({ file }) => isInBrowser({ path: file })))).toEqual([]))
@@ -105,5 +116,17 @@ describe('folders', () => {
       parseModule('src/tools/list.ts', listed.map((name) => `import { ${name} } from './builtin/${name}.ts'`).join('\n'))
     expect(crowdedFolders([...tools, list('f0', 'f1')], {})).toEqual([])
     expect(crowdedFolders([...tools, list('f0')], {})).toEqual(['src/tools/builtin: 15 entries'])
+  })
+})
+
+describe('the name of a type', () => {
+  const sources = (count: number, declared = 'type Asked = string') =>
+    Array.from({ length: count }, (_, at) => parseModule(`src/kit/a${at}.ts`, declared))
+  test('means at most three things', () => expect(listed(typeNamesAreOwn(all))).toEqual([]))
+  test('that means four is named in each file', () => {
+    expect(typeNamesAreOwn(sources(4))).toHaveLength(4)
+    expect(typeNamesAreOwn(sources(4, 'export interface Asked {}'))).toHaveLength(4)
+    expect(typeNamesAreOwn(sources(3))).toEqual([])
+    expect(typeNamesAreOwn(sources(4).map((module) => ({ ...module, path: module.path.replace('.ts', '.test.ts') })))).toEqual([])
   })
 })

@@ -101,7 +101,7 @@ export type RecordWriter = {
   recordAction(recordAction: OperatorAction): string | undefined
 }
 
-/** What a repair after a crash works with. */
+/** Holds the parts that a repair after a crash needs. */
 export type RepairParts = {
   readonly memory: Memory
   readonly log: Log

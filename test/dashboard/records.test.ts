@@ -44,7 +44,7 @@ deep(
     // Another page removes the first pin, so the number of the second one is another now.
     await server.ask('/memory/pins/1', undefined, { method: 'DELETE' })
     await page.getByRole('button', { name: 'Remove pin 2' }).click()
-    await page.getByText('The pins changed meanwhile').waitFor()
+    await page.getByText('The pins have changed').waitFor()
     await page.getByRole('button', { name: 'Remove pin 1' }).click()
     await page.getByText('No fact is pinned.').waitFor()
     expect([(await server.ask('/memory/pins')).body.pins, complaints]).toEqual([[], []])
@@ -74,7 +74,7 @@ deep(
     await page.getByLabel('Its arguments, as JSON').press('Enter')
     await page.getByText('It needs your approval.').waitFor()
     await page.getByRole('button', { name: `Revoke git ${hostile}` }).click()
-    await page.getByText('No call is allowed for good').waitFor()
+    await page.getByText('No call is always allowed').waitFor()
     expect([(await server.ask('/approvals/rules')).body.rules, complaints]).toEqual([[], []])
   },
   120_000,

@@ -16,6 +16,7 @@ import {
   sqliteHasItsPlaces,
 } from './places.ts'
 import { noModuleLevelLet, noModuleLevelStore, noModuleStateIsChanged, noPatternRemembers } from './state.ts'
+import { commentsHaveASubject, messagesSayIsNot } from './words.ts'
 
 const GENERATED = "/** Lists rows; `scripts/rows.ts` writes this file. */\nimport type { Row } from './row.ts'\n"
 
@@ -289,6 +290,33 @@ export const laws: readonly LawCase[] = [
     guilty: [['src/kit/a.ts', 'const word = /a/g; export const f = (text: string) => word.test(text)']],
     innocent: [
       ['src/kit/a.ts', 'const word = /a/g; const one = /b/u; export const f = (text: string) => [...text.matchAll(word), one.test(text)]'],
+    ],
+  },
+
+  {
+    name: 'a doc comment begins with its verb or its subject',
+    check: commentsHaveASubject,
+    guilty: [
+      ['src/kit/a.ts', '/** Of two workers that start at once one moves it. */\nexport const a = 1'],
+      ['src/kit/a.ts', '/**\n * Whoever asks first is served first.\n */\nexport const a = 1'],
+      ['src/dashboard/page/a.tsx', '/** What is shown. */\nexport const a = 1'],
+    ],
+    innocent: [
+      ['src/kit/a.ts', '/** Returns what was asked. */\nexport const a = 1'],
+      ['src/kit/a.test.ts', '/** Who may open it. */\nexport const a = 1'],
+    ],
+  },
+
+  {
+    name: 'a message says "is not"',
+    check: messagesSayIsNot,
+    guilty: [
+      ['src/kit/a.ts', "export const message = 'the body is no JSON'"],
+      ['src/kit/a.ts', 'export const message = (path: string) => `${path} is no file`'],
+    ],
+    innocent: [
+      ['src/kit/a.ts', "export const message = 'the body is not JSON'"],
+      ['src/kit/a.ts', 'export const a = 1 // there is no other'],
     ],
   },
 ]

@@ -266,7 +266,7 @@ export function personDecides(person: Person): ChannelTurn['onGate'] {
     const decision = { allow, by: 'terminal', ...(note ? { note } : {}), ...(revised?.ok ? { part: revised.part } : {}) }
     const rejected = await conversation.approve(gateId, decision)
     if (signal.aborted) return
-    if (rejected !== undefined) tell('too late: the question is no longer open, nothing was allowed')
+    if (rejected !== undefined) tell('too late: the question is closed already; nothing was allowed')
     else if (kind === 'always') tell(conversation.allowAlways(proposal) ?? 'this call cannot be allowed for good; allowed once')
   }
   return decide
