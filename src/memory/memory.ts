@@ -15,9 +15,7 @@ import { sealedSince } from './migrations.ts'
 import type { createProjector, Projector } from './projector.ts'
 import type { Projections } from './rebuild/rebuild.ts'
 import { createReplyTable, type ReplyTable } from './replies.ts'
-import type { BudgetLedger } from './spend/budget-ledger.ts'
 import { createWindowTable, type WindowTable } from './spend/model-windows.ts'
-import type { SpendTable } from './spend/spend.ts'
 import { type StorageFailure, storageFailure } from './storage-failure.ts'
 import { openStore, type Store } from './store.ts'
 
@@ -48,10 +46,6 @@ export type Memory = {
   readonly lockWait: Store['lockWait']
   /** Within a transaction: undoes `body` if it throws, while the transaction continues. */
   separate<T>(body: () => T): T
-  /** Imported on demand: most homes have no budget. */
-  budget(): Promise<BudgetLedger>
-  /** Imported on demand: a turn reads none of it. */
-  spend(): Promise<SpendTable>
   failureOf(error: unknown): StorageFailure | undefined
   close(): void
 }
@@ -97,8 +91,6 @@ export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefin
       context: createContext(store, now, approvals),
       note: (type, body) => noteInHome(store, now, type, body),
       projections: async () => (await import('./rebuild/rebuild.ts')).createProjections(store),
-      budget: async () => (await import('./spend/budget-ledger.ts')).createBudgetLedger(store, now),
-      spend: async () => (await import('./spend/spend.ts')).createSpendTable(store, now),
       transaction: store.write,
       lockWait: store.lockWait,
       separate: store.separate,

@@ -3,7 +3,13 @@
 import type { LimitsConfig } from '../../config/config.ts'
 import type { CommitQueue } from '../../memory/commit-queue.ts'
 import type { Memory } from '../../memory/memory.ts'
-import type { Amount, BudgetLedger, BudgetLimit, ReserveResult } from '../../memory/spend/budget-ledger.ts'
+import {
+  type Amount,
+  type BudgetLedger,
+  type BudgetLimit,
+  createBudgetLedger,
+  type ReserveResult,
+} from '../../memory/spend/budget-ledger.ts'
 import type { Payer as Charged } from '../../memory/spend/spend.ts'
 import type { Usage } from '../../runtime/event.ts'
 import { type Clock, type Grant, type Log, type Meter, ProviderFailure, type Quote } from '../../runtime/port.ts'
@@ -13,7 +19,7 @@ export type Payer = Pick<Charged, 'agent' | 'conversationId' | 'channel' | 'toke
 
 export type MeterOptions = {
   readonly limits: LimitsConfig
-  readonly memory: Pick<Memory, 'budget'>
+  readonly memory: Pick<Memory, 'store'>
   /** Runs a write through the only writer. */
   readonly add: CommitQueue['add']
   readonly log: Log
@@ -55,7 +61,7 @@ export function meterFor({ limits, memory, add, log, now, warned }: MeterOptions
       if (!warned.has(warning)) log('warn', warning)
       warned.add(warning)
     })
-    const ledger = await memory.budget()
+    const ledger = createBudgetLedger(memory.store, now)
     const id = `res_${crypto.randomUUID()}`
     const charged = { ...payer, provider: quote.provider, model: quote.model, priced: quote.prices !== null }
     const reserved = await add(() => reserve(ledger, { id, budgets: enforced, quote, payer: charged, now: now() }))

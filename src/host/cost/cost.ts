@@ -2,8 +2,8 @@
 
 import type { Config } from '../../config/config.ts'
 import type { Memory } from '../../memory/memory.ts'
-import { utcDay } from '../../memory/spend/budget-ledger.ts'
-import { type Spend, type SpendKey, type SpendRow, spendKeys } from '../../memory/spend/spend.ts'
+import { createBudgetLedger, utcDay } from '../../memory/spend/budget-ledger.ts'
+import { createSpendTable, type Spend, type SpendKey, type SpendRow, spendKeys } from '../../memory/spend/spend.ts'
 import { cachedShare } from '../../runtime/usage.ts'
 import { FailureError } from '../failure.ts'
 import { type BudgetState, budgetStates } from './budget.ts'
@@ -52,7 +52,7 @@ const dayMs = 86_400_000
 export async function costOf(memory: Memory, { config }: Configured, query: CostQuery, now = Date.now()): Promise<CostReport> {
   const { days = 30, by = 'day', limit = 1000, token } = query
   check({ days, by, limit })
-  const [spend, ledger] = await Promise.all([memory.spend(), memory.budget()])
+  const [spend, ledger] = [createSpendTable(memory.store, Date.now), createBudgetLedger(memory.store, Date.now)]
   const [from, to] = [utcDay(now - (days - 1) * dayMs), utcDay(now)]
   const range = { fromDay: from, token }
   const { rows, more, total } = spend.rows({ by, limit, ...range })

@@ -13,8 +13,8 @@ import { createWired } from '../../providers/http-provider.ts'
 import { modelCallProvider } from '../../providers/model-call.ts'
 import { type ChatRequest, type ModelWindow, type Provider, ProviderFailure } from '../../runtime/port.ts'
 import { createHostContext } from '../setup/context.ts'
+import type { AskedModel } from './model-window.ts'
 import { askedModels, createModelWindows, withAnswerRoom } from './model-window.ts'
-import type { AskedModel } from './wire-model.ts'
 
 const estimate = (window: ModelWindow, text: string) => Math.ceil(tokensOf(text) * window.scale())
 

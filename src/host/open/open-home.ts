@@ -4,9 +4,9 @@
 
 import { statSync } from 'node:fs'
 import { lazy } from '../../kit/lazy.ts'
+import { createApprovalRequests } from '../../memory/approval-requests.ts'
 import type { Memory } from '../../memory/memory.ts'
-import type { RecordWriter } from '../../memory/record-writer.ts'
-import { createRecorder, type OneWriter } from '../../memory/record-writer.ts'
+import { createRecorder, type OneWriter, type RecordWriter } from '../../memory/record-writer.ts'
 import type { AgentEvent } from '../../runtime/event.ts'
 import type { Redact, RunIdentity } from '../../runtime/port.ts'
 import { createRedactor, nameOfLabel, type Redactor } from '../../security/redaction/redact.ts'
@@ -16,7 +16,6 @@ import { createHomePoll, type HomePoll } from '../events/home-poll.ts'
 import type { EventHub, HostEvent, Subscription } from '../events/host-event.ts'
 import type { Hub } from '../events/hub.ts'
 import { parsePosition } from '../events/position.ts'
-import { answersIn } from '../records/integrity/create-record.ts'
 import { createPendingApprovals, type PendingApprovals } from '../run/pending-approvals.ts'
 import { createTurnQueue, type TurnQueue } from '../run/turns.ts'
 import { createProfiles, type Profiles } from '../setup/profile.ts'
@@ -129,7 +128,7 @@ function openFirst({ open, watchStop, estop }: HomeOptions): Shared {
 function servicesOver({ memory }: HomeParts, estop: string): HomeServices {
   const poll = createHomePoll()
   return {
-    approvals: createPendingApprovals(answersIn(memory), poll),
+    approvals: createPendingApprovals(createApprovalRequests(memory.approvals, (text) => text).answered, poll),
     events: createHomeEvents({ memory, poll, estop }),
     poll,
     profiles: createProfiles(createSharedProviders()),

@@ -340,7 +340,7 @@ function shown(): Promise<void> {
 /** Returns the meter of a run, or, without a run id, of the conversation's other calls. */
 type Meters = (runId?: string) => Meter | undefined
 
-type MeterStore = { readonly memory: Pick<Memory, 'budget'>; readonly recorder: Pick<OneWriter, 'add'> }
+type MeterStore = { readonly memory: Pick<Memory, 'store'>; readonly recorder: Pick<OneWriter, 'add'> }
 
 type Configured = { readonly config: { readonly limits: LimitsConfig }; readonly log: Log }
 

@@ -6,6 +6,7 @@ import { createSummaries } from '../../memory/conversations/compaction-source.ts
 import { turnSummaryRequest } from '../../memory/conversations/summary-words.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { utcDay } from '../../memory/spend/budget-ledger.ts'
+import { createSpendTable } from '../../memory/spend/spend.ts'
 import type { Usage } from '../../runtime/event.ts'
 import {
   type ChatRequest,
@@ -152,7 +153,7 @@ async function answerOf(provider: Provider, request: ChatRequest, signal: AbortS
 }
 
 export type Counting = {
-  readonly memory: Pick<Memory, 'spend'>
+  readonly memory: Pick<Memory, 'store'>
   readonly payer: Omit<Payer, 'runId'>
   /** Absent when there is no budget: then a failed call leaves no reservation, and is recorded as a call of which nothing is known. */
   readonly meter: Meter | undefined
@@ -161,7 +162,7 @@ export type Counting = {
 /** Returns the same provider for calls that belong to no run; the use of each is recorded, and reserves budget. */
 function counted(provider: Provider, { memory, payer, meter }: Counting): Provider {
   async function keep(model: string, used: Usage | 'unknown'): Promise<void> {
-    const table = await memory.spend()
+    const table = createSpendTable(memory.store, Date.now)
     table.addSummary({ ...payer, provider: provider.name, model, priced: true }, utcDay(Date.now()), used)
   }
   return {

@@ -7,13 +7,15 @@ import type { RunIdentity } from '../../runtime/port.ts'
 import { createMemoryStage, type MemoryStage, noon, runOf } from '../fixture.ts'
 import { openMemory } from '../memory.ts'
 import { migrations } from '../migrations.ts'
+import { createBudgetLedger } from './budget-ledger.ts'
 import type { Payer, SpendKey, SpendTable } from './spend.ts'
+import { createSpendTable } from './spend.ts'
 
 let stage: MemoryStage
 let table: SpendTable
 beforeEach(async () => {
   stage = createMemoryStage()
-  table = await stage.memory.spend()
+  table = createSpendTable(stage.memory.store, () => stage.clock.now++)
 })
 afterEach(() => stage.remove())
 
@@ -184,7 +186,7 @@ describe('a reservation', () => {
   }
   const home = { scope: 'home', window: 'day', tokens: 10_000 } as const
   const reserve = async (expires = noon + hour, own: Partial<Payer> = {}) => {
-    const ledger = await stage.memory.budget()
+    const ledger = createBudgetLedger(stage.memory.store, () => stage.clock.now++)
     const amount = { tokens: 700, micros: 900 }
     stage.memory.transaction(() =>
       ledger.reserve({ id: 'r', limits: [home], most: amount, least: amount, expires, payer: { ...payer, ...own } }),
@@ -231,10 +233,15 @@ describe('a reservation', () => {
     await reserve(noon + 1)
     const later = openMemory({ path: stage.path, log: () => {}, now: () => noon + 48 * hour })
     if (!later.ok) throw new Error(later.failure.message)
-    const ledger = await later.memory.budget()
+    const ledger = createBudgetLedger(later.memory.store, () => noon + 48 * hour)
     const none = { tokens: 0, micros: 0 }
     later.memory.transaction(() => ledger.reserve({ id: 's', limits: [home], most: none, least: none, expires: noon + 49 * hour }))
-    expect(totalOf(await later.memory.spend(), '2026-01-01')).toMatchObject({ unsettledTokens: 700, micros: 900 })
+    expect(
+      totalOf(
+        createSpendTable(later.memory.store, () => noon + 48 * hour),
+        '2026-01-01',
+      ),
+    ).toMatchObject({ unsettledTokens: 700, micros: 900 })
     later.memory.close()
   })
 })
@@ -266,6 +273,11 @@ test('a home of an earlier version has its past in the sums', async () => {
   }
   const again = openMemory({ path: stage.path, log: () => {}, now: () => noon })
   if (!again.ok) throw new Error(again.failure.message)
-  expect(totalOf(await again.memory.spend(), '2026-01-01')).toMatchObject({ calls: 2, inputTokens: 200, micros: 876 })
+  expect(
+    totalOf(
+      createSpendTable(again.memory.store, () => noon),
+      '2026-01-01',
+    ),
+  ).toMatchObject({ calls: 2, inputTokens: 200, micros: 876 })
   again.memory.close()
 })

@@ -5,6 +5,7 @@ import { type CostReport, type CostRow, costOf } from '../../../host/cost/cost.t
 import { withMemory } from '../../../host/open/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count, visible } from '../../../kit/text.ts'
+import { createBudgetLedger } from '../../../memory/spend/budget-ledger.ts'
 import { type Spend, spendKeys } from '../../../memory/spend/spend.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
@@ -111,7 +112,7 @@ export const budget = {
     const setup = loadSetup(context)
     const { stdout, stderr } = context.process
     await withMemory(setup, async (memory) => {
-      const ledger = await memory.budget()
+      const ledger = createBudgetLedger(memory.store, Date.now)
       const states = budgetStates(ledger, setup.config.limits, setup.config.defaultAgent ?? 'default')
       if (json) return stdout.write(`${JSON.stringify(states)}\n`)
       if (states.length === 0)

@@ -1,7 +1,6 @@
 /** Creates the record writer of a home; the receipts log itself is loaded when the first receipt is due. */
 
 import { lazy } from '../../../kit/lazy.ts'
-import { createApprovalRequests } from '../../../memory/approval-requests.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createRecordWriter, type ReceiptPort, RecordFailure, type RecordWriter } from '../../../memory/record-writer.ts'
 import type { Recovery } from '../../../memory/recovery/interrupted-runs.ts'
@@ -9,7 +8,7 @@ import type { FateOf } from '../../../memory/recovery/pending-changes.ts'
 import type { ReceiptPaths } from '../../../receipts/draft.ts'
 import { createSealer, type Seal, sealsBy } from '../../../receipts/key.ts'
 import { isConsistent } from '../../../receipts/verify/log-end.ts'
-import type { Questions, Redact } from '../../../runtime/port.ts'
+import type { Redact } from '../../../runtime/port.ts'
 import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
 
@@ -44,11 +43,6 @@ function receiptsAt(paths: ReceiptPaths): ReceiptPort {
 /** Returns the seal for checking ended runs; undefined when receipts are off, because the key may then be missing on purpose. */
 export function sealsOf(setup: Pick<Setup, 'config' | 'paths'>): Seal | undefined {
   return setup.config.receipts.enabled ? sealsBy(receiptPaths(setup).key) : undefined
-}
-
-/** Returns the recorded answers to approval questions. */
-export function answersIn({ approvals }: Memory): Questions['answered'] {
-  return createApprovalRequests(approvals, (text) => text).answered
 }
 
 export function createRecord(setup: Pick<Setup, 'config' | 'paths' | 'log'> & { readonly redact: Redact }, memory: Memory): RecordWriter {
