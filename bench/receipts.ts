@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Checkpoint } from '../src/receipts/draft.ts'
+import type { Checkpoint } from '../src/receipts/contract.ts'
 import { draft, mustAppend, pathsIn } from '../src/receipts/fixture.ts'
 import { readKey } from '../src/receipts/key.ts'
 import { createReceiptLog } from '../src/receipts/ledger.ts'

@@ -1,25 +1,8 @@
 /** Answers a repeated request with the answer of the first one, so that a client that lost it may send the request again. */
 
 import type { Context } from 'hono'
+import type { KeyedRequest, ReplyState, ReplyStore, StoredReply } from './contract.ts'
 import { HttpError } from './http-error.ts'
-
-export type StoredReply = { readonly status: number; readonly type: string; readonly body: string }
-
-/** `digest`: of method, path and body. */
-export type RequestName = { readonly owner: string; readonly key: string; readonly digest: string }
-
-/** `elsewhere`: another process is answering it; `lost`: that process has died. */
-export type Begun =
-  | { readonly state: 'new' | 'other' | 'elsewhere' | 'lost' | 'here' }
-  | { readonly state: 'done'; readonly reply: StoredReply }
-
-export type ReplyStore = {
-  /** Notes that the request is being answered, on disk when it returns; or says what became of the first one. */
-  begin(name: RequestName): Begun | Promise<Begun>
-  finish(name: RequestName, reply: StoredReply): void | Promise<void>
-  /** Forgets a request that was refused before anything happened. */
-  forget(name: RequestName): void | Promise<void>
-}
 
 /** Takes the events of a stream, also those that the client no longer reads. */
 export type Recorder = { frame(text: string): void; end(): void }
@@ -46,7 +29,7 @@ export function createIdempotency(store: ReplyStore): Idempotency {
   /** The requests that this process is answering. */
   const running = new Map<string, RunningRequest>()
 
-  async function whenAnswered(name: RequestName, { digest, reply }: RunningRequest): Promise<Response> {
+  async function whenAnswered(name: KeyedRequest, { digest, reply }: RunningRequest): Promise<Response> {
     if (digest !== name.digest) throw keyReused(name.key)
     const first = await reply
     if (!first) throw inProgress()
@@ -54,7 +37,7 @@ export function createIdempotency(store: ReplyStore): Idempotency {
   }
 
   /** Registers the request before the first await, so that a second one with the same key finds it. */
-  function enter(name: RequestName) {
+  function enter(name: KeyedRequest) {
     const { promise, resolve } = Promise.withResolvers<StoredReply | undefined>()
     running.set(runningKey(name), { digest: name.digest, reply: promise })
     return (reply: StoredReply | undefined) => {
@@ -111,7 +94,7 @@ async function orLeave<T>(work: () => T | Promise<T>, leave: (reply: undefined) 
   }
 }
 
-function earlier({ key }: RequestName, begun: Begun, leave: (reply: StoredReply | undefined) => void): Response {
+function earlier({ key }: KeyedRequest, begun: ReplyState, leave: (reply: StoredReply | undefined) => void): Response {
   leave(begun.state === 'done' ? begun.reply : undefined)
   if (begun.state === 'done') return replay(begun.reply)
   if (begun.state === 'other') throw keyReused(key)
@@ -140,7 +123,7 @@ function streamReply(frames: readonly string[]): StoredReply {
   return { status: 200, type: 'text/event-stream; charset=utf-8', body: frames.join('') }
 }
 
-function runningKey({ owner, key }: RequestName): string {
+function runningKey({ owner, key }: KeyedRequest): string {
   return `${owner}\n${key}`
 }
 

@@ -1,5 +1,6 @@
 /** Stores questions to a person about one exact plan, each answered once and used once, and the permanent answers ("always"). */
 
+import type { Seal } from '../receipts/contract.ts'
 import type { InternalEvent } from '../runtime/event.ts'
 import { gateIdOf } from '../runtime/gate-id.ts'
 import type { Clock, RunIdentity } from '../runtime/port.ts'
@@ -84,9 +85,6 @@ type Sealed<Content> = Content & { readonly seal: string | null }
 /** `revision` counts the changes of a row. */
 type ApprovalRow = Sealed<Approval & { readonly revision: number }>
 type RuleRow = Sealed<AlwaysRule>
-
-/** Returns a MAC of this text, made with the secret key; undefined when there is no key. */
-type Seal = (text: string) => string | undefined
 
 /** The journal counts the changes of each row: a row with a lower count was replaced by an older version of itself. */
 export type ChangeCount = { add(id: string, revision: number): void; last(id: string, since: number): number }

@@ -2,10 +2,10 @@
 
 import type { JsonObject } from '../kit/json.ts'
 import { lazy } from '../kit/lazy.ts'
+import type { Checkpoint } from '../receipts/contract.ts'
 import type { Clock, Log } from '../runtime/port.ts'
 import { createTokenTable, type TokenTable } from './access-tokens.ts'
 import { type Approvals, type ApprovalsOptions, createApprovals, sealUnsealed } from './approval-table.ts'
-import { type CheckpointTable, createCheckpointTable } from './checkpoint.ts'
 import { addTurn, type Conversations, createConversations } from './conversations/conversations.ts'
 import { createContext } from './conversations/model-context.ts'
 import { countChanges, noteInHome } from './journal/home-notes.ts'
@@ -27,7 +27,7 @@ export type Memory = {
   readonly journal: Journal
   readonly conversations: Conversations
   readonly approvals: Approvals
-  readonly checkpoint: CheckpointTable
+  readonly checkpoint: ReturnType<typeof createCheckpointTable>
   readonly actions: ReturnType<typeof createOperatorActions>
   readonly pending: ReturnType<typeof createPendingTable>
   readonly labels: ReadLabels
@@ -97,6 +97,30 @@ export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefin
       failureOf: (error) => storageFailure(path, error),
       close: store.close,
     },
+  }
+}
+
+/** Stores how far the receipts log is known to reach, beside the results it proves. */
+function createCheckpointTable(store: Store) {
+  function put({ logId, count, head, mac, size }: Checkpoint): void {
+    const put = store.sql<never, [string, number, string, string, number]>('INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?, ?, ?, ?)')
+    store.write(() => put.run(logId, count, head, mac, size))
+  }
+
+  return {
+    get: () => store.sql<Checkpoint, []>('SELECT log_id AS logId, count, head, mac, size FROM checkpoint').get() ?? undefined,
+    put,
+    /** Returns the log that this database began, or will begin; any other log is foreign. */
+    ownLog: () => store.sql<{ logId: string }, []>('SELECT log_id AS logId FROM own_log').get()?.logId ?? '',
+    /** Makes this log its own, up to the checkpoint. */
+    adopt(checkpoint: Checkpoint): void {
+      store.write(() => {
+        store.sql<never, [string]>('INSERT OR REPLACE INTO own_log VALUES (1, ?, 0)').run(checkpoint.logId)
+        put(checkpoint)
+      })
+    },
+    /** Returns how many receipts the log had before clears began to leave a receipt; these receipts may belong to no run. */
+    older: () => store.sql<{ older: number }, []>('SELECT older FROM own_log').get()?.older ?? 0,
   }
 }
 

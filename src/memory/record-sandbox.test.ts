@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import type { ReceiptDraft } from '../receipts/contract.ts'
 import type { ExternalEvent } from '../runtime/event.ts'
-import type { ReceiptDraft } from './checkpoint.ts'
 import { acting, callOf, createMemoryStage, type MemoryStage, receiptsBy, recordSteps, refusing, runOf } from './fixture.ts'
 
 let memoryStage: MemoryStage

@@ -55,7 +55,7 @@ test('an act whose receipt cannot be kept is not begun; after a failed append th
   const { port } = stage.counted
   const asked: boolean[] = []
   const state = { proof: true, append: true }
-  const failure = { code: 'full', message: 'the disk is full' }
+  const failure = { code: 'full' as const, message: 'the disk is full' }
   const begin: ReceiptPort['begin'] = (...known) => {
     const opened = port.begin(...known)
     if (!opened.ok) return opened

@@ -1,16 +1,15 @@
 /** Writes the durable record of runs: journal, receipts, approvals and checkpoint change together or not at all. */
 
 import type { JsonObject } from '../kit/json.ts'
+import type { AppendResult, Checkpoint, Ledger, OpenLedger, ReceiptDraft, Seal, WrittenReceipt } from '../receipts/contract.ts'
 import type { ExternalEvent, InternalEvent, Risk } from '../runtime/event.ts'
 import type { Clock, Committed, Decision, Log, RecordEntry, Recorder, RunIdentity } from '../runtime/port.ts'
 import { createApprovalRequests } from './approval-requests.ts'
-import type { AppendResult, Checkpoint, Ledger, OpenLedger, ReceiptDraft, WrittenReceipt } from './checkpoint.ts'
 import type { LockWait } from './commit-queue.ts'
 import { type CommitQueue, createCommitQueue } from './commit-queue.ts'
 import { type CallRecord, createCallRecord } from './journal/call-record.ts'
 import { deadRuns, type Journal } from './journal/journal.ts'
 import { argsHashOf, outcomeDraft, sandboxOf } from './journal/receipt-draft.ts'
-import type { Seal } from './journal/run-end.ts'
 import type { Memory } from './memory.ts'
 import { storageFailure } from './storage-failure.ts'
 import type { WaitLength } from './store.ts'

@@ -1,16 +1,9 @@
 /** Keeps the answers to requests that carried an Idempotency-Key, for a day: a request that is sent again gets the first answer. */
 
+import type { KeyedRequest, ReplyState, StoredReply } from '../http/contract.ts'
 import type { Clock } from '../runtime/port.ts'
 import { isAlive, thisProcess } from './journal/process-owner.ts'
 import type { Store } from './store.ts'
-
-export type StoredReply = { readonly status: number; readonly type: string; readonly body: string }
-
-export type KeyedRequest = { readonly owner: string; readonly key: string; readonly digest: string }
-
-export type ReplyState =
-  | { readonly state: 'new' | 'other' | 'elsewhere' | 'lost' | 'here' }
-  | { readonly state: 'done'; readonly reply: StoredReply }
 
 export type ReplyTable = {
   begin(request: KeyedRequest): ReplyState

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { isDeep } from '../../test/support/tier.ts'
-import type { ReceiptDraft } from './draft.ts'
+import type { ReceiptDraft } from './contract.ts'
 import { type Home, required } from './fixture.ts'
 import { headLine } from './form/anchor.ts'
 import type { Receipt } from './form/receipt.ts'

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sha256 } from '../kit/sha256.ts'
-import type { AppendReceipts, Checkpoint, ReceiptDraft, ReceiptPaths } from './draft.ts'
+import type { AppendReceipts, Checkpoint, ReceiptDraft, ReceiptPaths } from './contract.ts'
 import { readKey } from './key.ts'
 import { createReceiptLog } from './ledger.ts'
 

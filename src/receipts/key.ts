@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { hasCode } from '../kit/errors.ts'
-import type { ReceiptPaths } from './draft.ts'
+import type { ReceiptPaths, Seal } from './contract.ts'
 import { macOf } from './form/receipt.ts'
 import { diskFailure, type ReceiptFailure } from './receipt-failure.ts'
 
@@ -60,12 +60,18 @@ function decoded(text: string): Uint8Array | undefined {
   }
 }
 
-/** Call it only for a log without receipts. Creates the file atomically; if one exists, reads that instead. */
+/** Call it only for a log without receipts; if a key exists, reads that instead. */
 export function createKey(path: string): ReadKey {
+  writeKeyOnce(path, `${crypto.getRandomValues(new Uint8Array(32)).toHex()}\n`)
+  return readKey(path)
+}
+
+/** Writes the file whole and only once, so that two processes that start at the same time end with one key. An existing file stays. */
+export function writeKeyOnce(path: string, text: string): void {
   const draft = `${path}.${crypto.randomUUID()}.tmp`
   const file = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600)
   try {
-    writeSync(file, `${crypto.getRandomValues(new Uint8Array(32)).toHex()}\n`)
+    writeSync(file, text)
     fsyncSync(file)
     linkSync(draft, path)
   } catch (error) {
@@ -74,15 +80,11 @@ export function createKey(path: string): ReadKey {
     closeSync(file)
     unlinkSync(draft)
   }
-  return readKey(path)
 }
 
 function refused(message: string, missing = false): ReadKey {
   return { ok: false, missing, failure: { code: 'key', message } }
 }
-
-/** @returns undefined when there is no key */
-export type Seal = (text: string) => string | undefined
 
 /** Seals data other than receipts. Creates the key when there are no receipts yet, as the first receipt would. */
 export function createSealer(paths: ReceiptPaths): Seal {

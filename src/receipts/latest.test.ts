@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { readdirSync, rmSync } from 'node:fs'
-import type { Checkpoint } from './draft.ts'
+import type { Checkpoint } from './contract.ts'
 import { createHome, draft, type Home, mustAppend, required } from './fixture.ts'
 import { latestReceipts } from './list-receipts.ts'
 import { rotate } from './rotate.ts'

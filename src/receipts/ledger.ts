@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { hasCode } from '../kit/errors.ts'
-import type { AppendReceipts, AppendResult, Checkpoint, Ledger, OpenLedger, ReceiptDraft, ReceiptPaths } from './draft.ts'
+import type { AppendReceipts, AppendResult, Checkpoint, Ledger, OpenLedger, ReceiptDraft, ReceiptPaths } from './contract.ts'
 import { sealAnchor } from './form/anchor.ts'
 import { genesis, lineOf, type Receipt, readReceipt, sealed } from './form/receipt.ts'
 import { readHead, writeHead } from './head.ts'

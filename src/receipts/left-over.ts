@@ -3,7 +3,7 @@
 import { canonical } from '../kit/json.ts'
 import { sha256 } from '../kit/sha256.ts'
 import { count } from '../kit/text.ts'
-import type { ReceiptDraft } from './draft.ts'
+import type { ReceiptDraft } from './contract.ts'
 import type { Receipt } from './form/receipt.ts'
 
 /** Receipts by number, both ends included. */

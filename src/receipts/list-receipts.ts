@@ -2,7 +2,7 @@
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { hasCode, unlessMissing } from '../kit/errors.ts'
-import type { WrittenReceipt } from './draft.ts'
+import type { WrittenReceipt } from './contract.ts'
 import { macOf, type Receipt, readLink, readReceipt } from './form/receipt.ts'
 import { decode, type LogLine, longestLine } from './form/receipt-lines.ts'
 import { readKey } from './key.ts'

@@ -2,11 +2,12 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync, statSync } from 'node:fs'
+import type { JournalledAttempt } from './contract.ts'
 import { createHome, draft, mustAppend, required } from './fixture.ts'
 import { latestReceipts, listReceipts, showReceipt } from './list-receipts.ts'
 import { rotate } from './rotate.ts'
 import { filesOf } from './segments.ts'
-import { deepVerify, type JournalledAttempt, judgeSome } from './verify/deep.ts'
+import { deepVerify, judgeSome } from './verify/deep.ts'
 
 const home = createHome()
 const { log } = home.paths

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { appendFileSync, fdatasyncSync, readFileSync, rmSync, statSync } from 'node:fs'
-import type { Checkpoint, Ledger } from './draft.ts'
+import type { Checkpoint, Ledger } from './contract.ts'
 import { createHome, draft, type Home, required } from './fixture.ts'
 import { createLedgers } from './ledger.ts'
 import { verifyReceipts } from './verify/verify-chain.ts'

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import type { AppendResult, Checkpoint } from './draft.ts'
+import type { AppendResult, Checkpoint } from './contract.ts'
 import { createHome, draft, type Home, mustAppend, required } from './fixture.ts'
 import { headLine, sealAnchor } from './form/anchor.ts'
 import { genesis, type Receipt, readReceipt } from './form/receipt.ts'

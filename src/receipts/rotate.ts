@@ -2,7 +2,7 @@
 
 import { closeSync, constants, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { AppendResult, Checkpoint, ReceiptDraft, ReceiptPaths } from './draft.ts'
+import type { AppendResult, Checkpoint, ReceiptDraft, ReceiptPaths } from './contract.ts'
 import { sealAnchor } from './form/anchor.ts'
 import { lineOf } from './form/receipt.ts'
 import { writeHead } from './head.ts'

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { copyFileSync, linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Checkpoint } from './draft.ts'
+import type { Checkpoint } from './contract.ts'
 import { createHome, draft, type Home, mustAppend, required } from './fixture.ts'
 import { type Anchor, headLine } from './form/anchor.ts'
 import { readKey } from './key.ts'

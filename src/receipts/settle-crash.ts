@@ -3,7 +3,7 @@
  */
 
 import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync } from 'node:fs'
-import type { Checkpoint } from './draft.ts'
+import type { Checkpoint } from './contract.ts'
 import { isSealed, sealAnchor } from './form/anchor.ts'
 import { follow, type Position } from './form/chain.ts'
 import { readReceipt } from './form/receipt.ts'

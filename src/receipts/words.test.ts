@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { hasCode } from '../kit/errors.ts'
+import type { JournalledAttempt } from './contract.ts'
 import { draft, type Home, mustAppend, required } from './fixture.ts'
 import { anchorLine, headLine, parseAnchor, sealAnchor } from './form/anchor.ts'
 import { follow, start } from './form/chain.ts'
@@ -8,7 +9,7 @@ import { lineOf, readReceipt, sealed } from './form/receipt.ts'
 import { readKey } from './key.ts'
 import { diskFailure } from './receipt-failure.ts'
 import { anchorAt, edit, first, homes, lines, recompute, rewrite } from './tampering.fixture.ts'
-import { deepVerify, type JournalledAttempt } from './verify/deep.ts'
+import { deepVerify } from './verify/deep.ts'
 
 const { another, empty, removeAll } = homes()
 afterAll(removeAll)

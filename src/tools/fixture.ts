@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import type { JsonObject } from '../kit/json.ts'
 import { startTick } from '../kit/proc.ts'
 import type { Act, Tool, ToolContext } from '../runtime/port.ts'
-import type { WorkspaceFiles } from './builtin/files.ts'
+import type { Workspace } from '../workspace/contract.ts'
 import type { ShellPlan } from './builtin/shell.ts'
 
 export type Folder = Disposable & { readonly root: string; put(path: string, text: string | Uint8Array): void }
@@ -24,13 +24,14 @@ export function createFolder(): Folder {
 }
 
 /** Has no gate and no limits: the workspace provides those and tests them. It skips a folder named `forbidden`. */
-export function plainFiles(root: string): Pick<WorkspaceFiles, 'root' | 'walk' | 'scan' | 'stat'> {
+export function plainFiles(root: string): Pick<Workspace, 'root' | 'walk' | 'scan' | 'stat'> {
   return {
     root,
-    stat: (path) =>
-      statSync(join(root, path), { throwIfNoEntry: false }) === undefined
-        ? { ok: false, message: `"${path}" does not exist` }
-        : { ok: true, path, type: 'directory' },
+    stat(path) {
+      const stat = statSync(join(root, path), { throwIfNoEntry: false })
+      if (!stat) return { ok: false, message: `"${path}" does not exist` }
+      return { ok: true, path, type: 'directory', size: stat.size, mtimeMs: stat.mtimeMs, mode: stat.mode }
+    },
     *walk(path, { onSkip } = {}) {
       for (const entry of readdirSync(join(root, path), { recursive: true, withFileTypes: true }).sort((a, b) =>
         a.name < b.name ? -1 : 1,

@@ -2,13 +2,13 @@
 
 import type { Clock, Tool } from '../runtime/port.ts'
 import type { ChildEnvironment } from '../sandbox/contract.ts'
+import type { Workspace } from '../workspace/contract.ts'
 import { type Ask, askUser } from './builtin/ask_user.ts'
 import { fileDelete } from './builtin/file_delete.ts'
 import { fileEdit } from './builtin/file_edit.ts'
 import { fileList } from './builtin/file_list.ts'
 import { fileRead } from './builtin/file_read.ts'
 import { fileWrite } from './builtin/file_write.ts'
-import type { WorkspaceFiles } from './builtin/files.ts'
 import { type Get, http } from './builtin/http.ts'
 import { memorySearch, type Search } from './builtin/memory_search.ts'
 import { type ReadResult, resultRead } from './builtin/result_read.ts'
@@ -22,7 +22,7 @@ import { type ShellTimes, type ToolKind, toolFrom } from './tool-kind.ts'
 
 /** The dependencies through which tools reach files, processes, the network and the user. */
 export type ToolDeps = {
-  readonly files: WorkspaceFiles
+  readonly files: Omit<Workspace, 'readBytes' | 'previewEdit'>
   readonly spawn: Spawn
   readonly planOf: (planHash: string) => ShellPlan | undefined
   /** Absent: no command runs in the background. */

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
+import type { FileRefusal, TextRead } from '../workspace/contract.ts'
 import { askUser } from './builtin/ask_user.ts'
 import { fileEdit } from './builtin/file_edit.ts'
 import { fileList } from './builtin/file_list.ts'
 import { fileRead } from './builtin/file_read.ts'
 import { fileWrite } from './builtin/file_write.ts'
-import type { FilePage, ToolRefusal } from './builtin/files.ts'
 import { http } from './builtin/http.ts'
 import { memorySearch } from './builtin/memory_search.ts'
 import { resultRead } from './builtin/result_read.ts'
@@ -12,7 +12,7 @@ import { time } from './builtin/time.ts'
 import { context } from './fixture.ts'
 import { toolFrom } from './tool-kind.ts'
 
-const denial: ToolRefusal = { ok: false, denied: 'workspace_only', message: 'it is outside' }
+const denial: FileRefusal = { ok: false, denied: 'workspace_only', message: 'it is outside' }
 const denied = { success: false, error: 'it is outside', deniedBy: 'workspace_only' }
 
 test('a refusal by the workspace or the network is handed on with its rule', async () => {
@@ -86,7 +86,7 @@ describe('result_read', () => {
 })
 
 describe('file_read', () => {
-  const read = async (page: Partial<FilePage>) => {
+  const read = async (page: Partial<TextRead>) => {
     const whole = {
       ok: true,
       path: 'f',

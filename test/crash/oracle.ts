@@ -3,10 +3,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../../src/kit/json.ts'
-import type { ToolAttempt } from '../../src/memory/journal/attempts.ts'
 import type { JournalEntry } from '../../src/memory/journal/journal-entry.ts'
 import type { Turn } from '../../src/memory/journal/turns.ts'
 import { type Memory, openMemory } from '../../src/memory/memory.ts'
+import type { JournalledAttempt } from '../../src/receipts/contract.ts'
 import type { Home } from './home.ts'
 
 type Fields = { readonly [key: string]: unknown }
@@ -94,7 +94,7 @@ function unevenActs(entries: readonly JournalEntry[]): string[] {
 }
 
 /** One receipt for one attempt, neither none nor a second. */
-export function unevenReceipts(log: readonly Fields[], attempts: readonly ToolAttempt[]): string[] {
+export function unevenReceipts(log: readonly Fields[], attempts: readonly JournalledAttempt[]): string[] {
   const statuses = new Map(log.map(({ id, status }) => [id, status]))
   const without = attempts.filter(({ receiptId, status, pending }) => !pending && statuses.get(receiptId) !== status)
   return [
@@ -107,7 +107,7 @@ export function unevenReceipts(log: readonly Fields[], attempts: readonly ToolAt
  * Of the receipts of one conversation, tool and arguments there may be no more than the journal knows attempts of them; a single one that it
  * knows nothing of may be a refusal that was lost with its step.
  */
-function doubledReceipts(log: readonly Fields[], attempts: readonly ToolAttempt[]): string[] {
+function doubledReceipts(log: readonly Fields[], attempts: readonly JournalledAttempt[]): string[] {
   const key = (...parts: readonly unknown[]) => parts.join(' ')
   const known = Map.groupBy(attempts, ({ conversationId, tool, argsHash }) => key(conversationId, tool, argsHash))
   const written = Map.groupBy(log, ({ conversation_id, tool, args_hash }) => key(conversation_id, tool, args_hash))

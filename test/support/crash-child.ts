@@ -4,7 +4,7 @@
  */
 
 import { acting, callOf, runOf, started } from '../../src/memory/fixture.ts'
-import type { OpenLedger } from '../../src/receipts/draft.ts'
+import type { OpenLedger } from '../../src/receipts/contract.ts'
 import type { ToolOutcome } from '../../src/runtime/event.ts'
 import { openRecord } from './record.ts'
 

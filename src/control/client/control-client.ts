@@ -49,6 +49,7 @@ import type {
   TaskDraft,
   TaskQuery,
 } from '../contract/task-shapes.ts'
+import type { HostdAnswer } from '../hostd/hostd-proxy.ts'
 import { type FollowQuery, followEvents } from './follow-events.ts'
 import { createTransport, type Transport, type TransportOptions } from './transport.ts'
 
@@ -89,7 +90,6 @@ export type ControlClient = {
   readonly transport: ReturnType<typeof createTransport>
 }
 
-type HostdAnswer = { readonly ok: boolean; readonly output: string; readonly exitCode: number | null }
 type HostdOperation = Record<string, unknown> & { readonly op: string }
 
 export function createControlClient(options: TransportOptions): ControlClient {

@@ -1,9 +1,10 @@
 /** Keeps the key with which an agent signs its manifests: Ed25519, made once, in a file that only its owner can read. */
 
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
-import { closeSync, constants, fstatSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { hasCode } from '../../kit/errors.ts'
+import { writeKeyOnce } from '../../receipts/key.ts'
 
 export type AgentKey = {
   /** 32 bytes as hex: what the agent reports, and an operator pins. */
@@ -45,20 +46,8 @@ function openExisting(path: string): number | undefined {
   }
 }
 
-/** Writes the file whole and only once, so that two workers that start at the same time end with one key. */
 function createKeyFile(path: string): string {
-  const draft = `${path}.${crypto.randomUUID()}.tmp`
-  const file = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600)
-  try {
-    writeSync(file, generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())
-    fsyncSync(file)
-    linkSync(draft, path)
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error
-  } finally {
-    closeSync(file)
-    unlinkSync(draft)
-  }
+  writeKeyOnce(path, generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())
   return readKeyFile(path) ?? ''
 }
 

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 import { version } from '../../../package.json'
-import type { Begun, ReplyStore, RequestName } from '../../http/idempotency.ts'
+import type { KeyedRequest, ReplyState, ReplyStore } from '../../http/contract.ts'
 import type { ListenOptions } from '../../http/listen.ts'
 import type { RawAnswers } from '../../http/serve-api.ts'
 import { sleep } from '../../kit/abort.ts'
@@ -156,7 +156,7 @@ const answering = 0
 
 /** Keeps the answers to requests with an Idempotency-Key in the table `replies`; the plane forgets them after a day. */
 export function createReplyStore({ store, now, daemon }: ReplyStoreOptions): ReplyStore {
-  const stateOf = ({ digest, status, body, at }: Row, name: RequestName): Begun => {
+  const stateOf = ({ digest, status, body, at }: Row, name: KeyedRequest): ReplyState => {
     if (digest !== name.digest) return { state: 'other' }
     if (status !== answering) return { state: 'done', reply: { status: Number(status), ...typeAndBody(String(body)) } }
     if (body === daemon) return { state: 'here' }
@@ -165,7 +165,7 @@ export function createReplyStore({ store, now, daemon }: ReplyStoreOptions): Rep
     return { state: isLost ? 'lost' : 'elsewhere' }
   }
 
-  function* begin({ owner, key, digest }: RequestName): Command<Begun> {
+  function* begin({ owner, key, digest }: KeyedRequest): Command<ReplyState> {
     const values = [owner, key, digest, answering, daemon, now()]
     const inserted = yield [
       'INSERT INTO replies (owner, key, digest, status, body, at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (owner, key) DO NOTHING RETURNING key',
@@ -189,7 +189,7 @@ export function createReplyStore({ store, now, daemon }: ReplyStoreOptions): Rep
   }
 }
 
-function replyBatchKey({ owner, key }: Pick<RequestName, 'owner' | 'key'>): BatchKey {
+function replyBatchKey({ owner, key }: Pick<KeyedRequest, 'owner' | 'key'>): BatchKey {
   return { kind: 'reply', key: `${owner} ${key}` }
 }
 

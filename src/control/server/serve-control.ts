@@ -1,6 +1,7 @@
 /** Serves a plane over HTTP: the routes load after the port is open, and a stop lets running requests end. */
 
-import { createIdempotency, type ReplyStore } from '../../http/idempotency.ts'
+import type { ReplyStore } from '../../http/contract.ts'
+import { createIdempotency } from '../../http/idempotency.ts'
 import { type ListenOptions, localUrl, namesOf } from '../../http/listen.ts'
 import { type RawAnswers, serveApi, simpleJson } from '../../http/serve-api.ts'
 import { traceOf } from '../../kit/errors.ts'

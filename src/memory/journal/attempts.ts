@@ -1,32 +1,11 @@
 /** Lists every tool attempt in the journal, for comparison with the receipts. */
 
 import { isObject } from '../../kit/json.ts'
+import type { JournalledAttempt } from '../../receipts/contract.ts'
 import { dropOutcome } from '../../runtime/outcome.ts'
 import type { Store } from '../store.ts'
 import { isAlive } from './process-owner.ts'
 import { argsHashOf, recordedResultHash, resultHashOf, seenIn } from './receipt-draft.ts'
-
-/**
- * `receiptId` is absent while the act runs (`pending`), after its process died (`unfinished`) and when receipts were off. The hashes are
- * recomputed from the journal.
- */
-export type ToolAttempt = {
-  readonly runId: string
-  readonly callId: string
-  readonly conversationId: string
-  readonly tool: string
-  readonly argsHash: string
-  readonly status?: string
-  readonly resultHash?: string
-  readonly sandbox?: string
-  /** The fate of its changes; see `changesOf`. */
-  readonly changes?: string
-  /** Why its entries contradict each other, if they do. */
-  readonly contradiction?: string
-  readonly receiptId?: string
-  readonly pending: boolean
-  readonly unfinished: boolean
-}
 
 type AttemptRow = {
   readonly runId: string
@@ -38,15 +17,18 @@ type AttemptRow = {
 
 /** `changed`: the digest of what the call changed on its view; `applied`: of what of that may enter the workspace. */
 type OpenAttempt = {
-  readonly attempt: ToolAttempt
+  readonly attempt: JournalledAttempt
   readonly owner: string
   readonly changed?: string
   readonly applied?: string
   readonly contradiction?: string
 }
 
-/** Yields the attempts of one run or of all; oldest first, those without a result last. */
-export function* attempts(store: Store, runId?: string): Generator<ToolAttempt> {
+/**
+ * Yields the attempts of one run or of all; oldest first, those without a result last. The hashes are computed from the journal; a receipt
+ * is absent while the act runs, after its process died and when receipts were off.
+ */
+export function* attempts(store: Store, runId?: string): Generator<JournalledAttempt> {
   const open = new Map<string, OpenAttempt>()
   const owed = resultsOwed(store)
   for (const row of rowsOf(store, runId)) {
@@ -77,7 +59,7 @@ function reviewed(open: OpenAttempt, type: 'tool.changed' | 'apply', { review, p
 }
 
 /** Checks that the result agrees with the journalled changes: applied with that digest, or not applied. */
-function settled({ changed, applied, contradiction }: OpenAttempt, attempt: ToolAttempt, type: string): ToolAttempt {
+function settled({ changed, applied, contradiction }: OpenAttempt, attempt: JournalledAttempt, type: string): JournalledAttempt {
   const { changes } = attempt
   const isDigest = changes?.length === 64
   const wrong =
@@ -104,13 +86,13 @@ function rowsOf(store: Store, runId: string | undefined): Iterable<AttemptRow> {
     : store.sql<AttemptRow, [string]>(`${select} AND journal.run_id = ? ORDER BY seq`).iterate(runId)
 }
 
-function begun({ runId, conversationId }: AttemptRow, { id, call }: { [key: string]: unknown }): ToolAttempt {
+function begun({ runId, conversationId }: AttemptRow, { id, call }: { [key: string]: unknown }): JournalledAttempt {
   const known = isObject(call) ? call : {}
   const argsHash = argsHashOf({ input: known.input, malformed: known.malformed })
   return { runId, callId: String(id), conversationId, tool: String(known.name), argsHash, pending: false, unfinished: false }
 }
 
-function done(before: ToolAttempt, { outcome }: { [key: string]: unknown }): ToolAttempt {
+function done(before: JournalledAttempt, { outcome }: { [key: string]: unknown }): JournalledAttempt {
   const recorded = isObject(outcome) ? outcome : {}
   return {
     ...before,
@@ -122,7 +104,7 @@ function done(before: ToolAttempt, { outcome }: { [key: string]: unknown }): Too
 }
 
 /** `result` exists only after a crash: the recovery writes it. */
-function dropped({ attempt, changed }: OpenAttempt, body: { [key: string]: unknown }): ToolAttempt {
+function dropped({ attempt, changed }: OpenAttempt, body: { [key: string]: unknown }): JournalledAttempt {
   const { by, reason, outcome, review, receipt, result } = body
   const ran = isObject(outcome) ? outcome : {}
   const recorded = isObject(result) ? result : dropOutcome({ by: String(by), reason: String(reason), outcome: ran })
@@ -130,7 +112,7 @@ function dropped({ attempt, changed }: OpenAttempt, body: { [key: string]: unkno
   return { ...done(attempt, { outcome: { ...recorded, receipt } }), ...other }
 }
 
-function refused(before: ToolAttempt, { by, reason, receipt }: { [key: string]: unknown }): ToolAttempt {
+function refused(before: JournalledAttempt, { by, reason, receipt }: { [key: string]: unknown }): JournalledAttempt {
   const resultHash = resultHashOf({ status: 'denied', output: '', error: `${by}: ${reason}` })
   return { ...before, status: 'denied', resultHash, ...receiptOf(receipt) }
 }

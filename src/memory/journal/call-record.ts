@@ -1,11 +1,11 @@
 /** Records the life of one call: its beginning, the application of its changes, and its one end with one receipt. */
 
+import type { ReceiptDraft } from '../../receipts/contract.ts'
 import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import { gateIdOf } from '../../runtime/gate-id.ts'
 import { dropOutcome, isPending } from '../../runtime/outcome.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import type { ApprovalRequests } from '../approval-requests.ts'
-import type { ReceiptDraft } from '../checkpoint.ts'
 import type { Journal, OpenIntent, ReadLabels } from './journal.ts'
 import { argsHashOf, outcomeDraft, sandboxOf } from './receipt-draft.ts'
 

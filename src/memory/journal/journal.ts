@@ -2,12 +2,13 @@
 
 import { dirname, join, relative } from 'node:path'
 import { isObject, parseJson } from '../../kit/json.ts'
+import type { Seal } from '../../receipts/contract.ts'
 import type { Label, Risk } from '../../runtime/event.ts'
 import type { RunAgent, RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
 import { digestOf, type JournalEntry, type StoredEntry } from './journal-entry.ts'
 import { isAlive, thisProcess } from './process-owner.ts'
-import { alteredRun, type Seal, sealAgain, sealEnd } from './run-end.ts'
+import { alteredRun, sealAgain, sealEnd } from './run-end.ts'
 import { spentOfRun } from './spent-of-run.ts'
 import { type Turn, turnOf } from './turns.ts'
 

@@ -2,9 +2,9 @@
 
 import { canonical, changeTexts, isObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
+import type { ReceiptDraft, WrittenReceipt } from '../../receipts/contract.ts'
 import type { ToolOutcome } from '../../runtime/event.ts'
 import { changesOf } from '../../runtime/outcome.ts'
-import type { ReceiptDraft, WrittenReceipt } from '../checkpoint.ts'
 
 /** Hashes model output that was not a JSON object unchanged. */
 export function argsHashOf(call: { readonly input: unknown; readonly malformed?: unknown }): string {

@@ -1,12 +1,10 @@
 /** Seals the end of a run when it is written, and later checks the journal against the seal. */
 
 import { isObject, parseJson } from '../../kit/json.ts'
+import type { Seal } from '../../receipts/contract.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
 import { type AlteredEntry, firstAltered, type StoredEntry } from './journal-entry.ts'
-
-/** Returns a MAC of this text, made with the secret key; undefined when there is no key. */
-export type Seal = (text: string) => string | undefined
 
 type EndedRun = RunIdentity & {
   readonly ended: number | null

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import type { ReceiptDraft } from '../checkpoint.ts'
+import type { ReceiptDraft } from '../../receipts/contract.ts'
 import {
   type AppendReceipts,
   acting,

@@ -1,11 +1,11 @@
 /** Repairs the journal after a crash: adds a result to each unfinished act of a dead process, and an end to its run. */
 
 import { isObject } from '../../kit/json.ts'
+import type { WrittenReceipt } from '../../receipts/contract.ts'
 import type { ExternalEvent, InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import { applied, notApplied } from '../../runtime/outcome.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import { externalOf, type ReplayEntry } from '../../runtime/replay/external-entry.ts'
-import type { WrittenReceipt } from '../checkpoint.ts'
 import { deadRuns, type Journal, type OpenIntent } from '../journal/journal.ts'
 import type { JournalEntry } from '../journal/journal-entry.ts'
 import { lostOutcome } from '../journal/receipt-draft.ts'

@@ -1,10 +1,8 @@
 /** Defines a receipt: its fields, its canonical bytes, its hash, and how a line is read. */
 
 import { sha256 } from '../../kit/sha256.ts'
-
-export type ReceiptStatus = 'allowed' | 'denied' | 'failed'
-export type ReceiptRisk = 'low' | 'medium' | 'high'
-export type ReceiptSandbox = 'bubblewrap' | 'landlock' | 'none'
+import type { Risk, ToolOutcome } from '../../runtime/event.ts'
+import type { SandboxName } from '../../sandbox/contract.ts'
 
 /**
  * `timestamp` is ISO 8601 in UTC; every hash is SHA-256 in lower-case hex. `args_hash` and `result_hash` cover canonical JSON.
@@ -22,13 +20,13 @@ export type Receipt = {
   readonly tool: string
   readonly args_hash: string
   readonly result_hash: string
-  readonly status: ReceiptStatus
-  readonly risk: ReceiptRisk
+  readonly status: ToolOutcome['status']
+  readonly risk: Risk
   /** The person or rule that gave the required approval. */
   readonly approval?: string
   readonly error?: string
   /** The sandbox of the call's child processes; absent when it started none. With sandboxing switched off, every receipt says `none`. */
-  readonly sandbox?: ReceiptSandbox
+  readonly sandbox?: SandboxName
   /**
    * The fate of the changes that the call made on a private view of the workspace: their digest when they were applied, else `none`,
    * `dropped`, or `pending` while they wait for a person; `direct` when it changed the workspace itself. Absent when it started no confined

@@ -1,8 +1,9 @@
 import { afterAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
+import type { JournalledAttempt } from '../contract.ts'
 import { createHome, draft, required } from '../fixture.ts'
 import { listReceipts, showReceipt } from '../list-receipts.ts'
-import { deepVerify, type JournalledAttempt } from './deep.ts'
+import { deepVerify } from './deep.ts'
 import { verifyReceipts } from './verify-chain.ts'
 
 const home = createHome()

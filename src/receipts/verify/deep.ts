@@ -1,7 +1,7 @@
 /** Runs the deep check: compares the attempts in the journal with the receipts in the log. */
 
-import type { Receipt } from '../form/receipt.ts'
-import { readReceipt } from '../form/receipt.ts'
+import type { JournalledAttempt } from '../contract.ts'
+import { type Receipt, readReceipt } from '../form/receipt.ts'
 import { collectGarbageEvery, readLines } from '../form/receipt-lines.ts'
 import { readKey } from '../key.ts'
 import { isAdoption } from '../left-over.ts'
@@ -9,29 +9,6 @@ import { findLine, numberOf, sealedReceipt, showReceipt } from '../list-receipts
 import { diskFailure } from '../receipt-failure.ts'
 import { filesOf } from '../segments.ts'
 import { isOperatorAction, type KnownToDatabase, type WithoutRun, withoutRun } from '../without-run.ts'
-
-/**
- * One attempt from the journal, with hashes computed from its current content. `pending`: a living process works on it; `unfinished`: its
- * process died.
- */
-export type JournalledAttempt = {
-  readonly runId: string
-  readonly callId: string
-  readonly conversationId: string
-  readonly tool: string
-  readonly argsHash: string
-  readonly status?: string
-  readonly resultHash?: string
-  /** The sandbox of its child processes, according to the journal. */
-  readonly sandbox?: string
-  /** The fate of its changes, according to the journal. */
-  readonly changes?: string
-  /** Why the journal contradicts itself about the call, if it does. */
-  readonly contradiction?: string
-  readonly receiptId?: string
-  readonly pending: boolean
-  readonly unfinished: boolean
-}
 
 export type DeepProblem = {
   readonly runId: string

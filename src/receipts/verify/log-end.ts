@@ -1,7 +1,7 @@
 /** Reads the end of the receipts log: a start tells from it, without writing, whether anything needs repair. */
 
 import { closeSync, constants, existsSync, fstatSync, openSync, readSync } from 'node:fs'
-import type { Checkpoint } from '../draft.ts'
+import type { Checkpoint } from '../contract.ts'
 import { isSealed } from '../form/anchor.ts'
 import { contentHash } from '../form/receipt.ts'
 import { readKey } from '../key.ts'

@@ -2,8 +2,8 @@
 
 import { count } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
+import type { Workspace } from '../../workspace/contract.ts'
 import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
-import type { WorkspaceFiles } from './files.ts'
 
 const parameters = {
   type: 'object',
@@ -29,4 +29,4 @@ export const fileDelete = {
       .join(', ')
     return done(`deleted ${deleted.path} (${what})`, { files: deletedFiles, folders })
   },
-} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<WorkspaceFiles, 'delete'> }>
+} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<Workspace, 'delete'> }>

@@ -1,8 +1,8 @@
 /** Defines the tool file_edit, which replaces one exact, unique piece of a text file. */
 
 import type { Schema } from '../../runtime/port.ts'
+import type { Workspace } from '../../workspace/contract.ts'
 import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
-import type { WorkspaceFiles } from './files.ts'
 
 const parameters = {
   type: 'object',
@@ -28,4 +28,4 @@ export const fileEdit = {
     const note = edited.note === undefined ? '' : ` (${edited.note})`
     return done(`edited ${edited.path} at line ${edited.line}${note}`, { line: edited.line })
   },
-} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<WorkspaceFiles, 'editText'> }>
+} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<Workspace, 'editText'> }>

@@ -1,8 +1,8 @@
 /** Defines the tool file_list, which lists the entries of a folder, one per line. */
 
 import type { Schema } from '../../runtime/port.ts'
+import type { FolderListing, ListEntry, Workspace } from '../../workspace/contract.ts'
 import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
-import type { FolderEntry, FolderListing, WorkspaceFiles } from './files.ts'
 
 const MAX_ENTRIES = 500
 
@@ -25,7 +25,7 @@ export const fileList = {
     if (!listing.ok) return refused(listing)
     return done(shown(listing), { entries: listing.total })
   },
-} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<WorkspaceFiles, 'list'> }>
+} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<Workspace, 'list'> }>
 
 function shown({ entries, total, complete }: FolderListing): string {
   if (total === 0) return '(empty folder)'
@@ -36,7 +36,7 @@ function shown({ entries, total, complete }: FolderListing): string {
 }
 
 /** Shows a name with control characters in JSON quotes, because it could otherwise forge a line. */
-function line({ path, type, size }: FolderEntry): string {
+function line({ path, type, size }: ListEntry): string {
   const name = /[\p{Cc}\u2028\u2029]/u.test(path) ? JSON.stringify(path) : path
   if (type === 'directory') return `${name}/`
   if (type === 'file') return size === undefined ? name : `${name} (${size} bytes)`

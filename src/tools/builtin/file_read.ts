@@ -2,12 +2,12 @@
 
 import { grouped } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
+import type { TextRead, Workspace } from '../../workspace/contract.ts'
 import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
-import type { FilePage, WorkspaceFiles } from './files.ts'
 
 const FOOTER_ROOM = 512
 
-type Deps = { readonly files: Pick<WorkspaceFiles, 'readText'>; readonly shownBytes: () => number }
+type Deps = { readonly files: Pick<Workspace, 'readText'>; readonly shownBytes: () => number }
 
 const parameters = {
   type: 'object',
@@ -35,7 +35,7 @@ export const fileRead = {
   },
 } as const satisfies ToolKind<typeof parameters, Deps>
 
-function footer(page: FilePage): string {
+function footer(page: TextRead): string {
   const { text, firstLine, lastLine, totalLines, size, more, cutLine, invalid } = page
   const notes = [
     ...(more || firstLine > 1

@@ -1,8 +1,8 @@
 /** Defines the tool file_write, which creates a text file with its folders, or replaces the file atomically. */
 
 import type { Schema } from '../../runtime/port.ts'
+import type { Workspace } from '../../workspace/contract.ts'
 import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
-import type { WorkspaceFiles } from './files.ts'
 
 const parameters = {
   type: 'object',
@@ -25,4 +25,4 @@ export const fileWrite = {
     const { bytes, created } = written
     return done(`${created ? 'created' : 'replaced'} ${written.path} (${bytes} bytes)`, { bytes, created })
   },
-} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<WorkspaceFiles, 'writeText'> }>
+} as const satisfies ToolKind<typeof parameters, { readonly files: Pick<Workspace, 'writeText'> }>

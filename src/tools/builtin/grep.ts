@@ -4,8 +4,8 @@ import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { errorText } from '../../kit/errors.ts'
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
+import type { Workspace } from '../../workspace/contract.ts'
 import type { Spawn, SpawnResult } from '../process.ts'
-import type { WorkspaceFiles } from './files.ts'
 
 export type Match = { readonly path: string; readonly line: number; readonly text: string }
 
@@ -29,7 +29,7 @@ const BREATH_MS = 25
 
 /** A backtracking engine can take very long on one line, so the first slow line ends the search with an explanation. */
 export function grepOwn(
-  files: Pick<WorkspaceFiles, 'scan'>,
+  files: Pick<Workspace, 'scan'>,
   pattern: string,
   signal: AbortSignal,
 ): Grep | { readonly ok: false; readonly message: string } {
@@ -68,7 +68,7 @@ function compile(pattern: string): RegExp | string {
 }
 
 type Task = {
-  readonly files: Pick<WorkspaceFiles, 'scan'>
+  readonly files: Pick<Workspace, 'scan'>
   readonly path: string
   readonly regex: RegExp
   readonly most: number
@@ -100,7 +100,7 @@ function shown(line: string): string {
 }
 
 type RipgrepOptions = {
-  readonly files: Pick<WorkspaceFiles, 'root' | 'scan'>
+  readonly files: Pick<Workspace, 'root' | 'scan'>
   readonly spawn: Spawn
   readonly env: ChildEnvironment
   readonly path: string
@@ -189,7 +189,7 @@ function parse(output: string): Map<string, Set<number>> {
   return numbers
 }
 
-function read(files: Pick<WorkspaceFiles, 'scan'>, path: string, lineNumbers: ReadonlySet<number>): Match[] {
+function read(files: Pick<Workspace, 'scan'>, path: string, lineNumbers: ReadonlySet<number>): Match[] {
   if (lineNumbers.size === 0) return []
   const last = Math.max(...lineNumbers)
   const matches: Match[] = []

@@ -1,8 +1,8 @@
 /** Defines the tool http, which reads a page or posts to a URL through the guarded fetch. */
 
 import type { Schema, ToolResult } from '../../runtime/port.ts'
+import type { FileRefusal } from '../../workspace/contract.ts'
 import { refused, type ToolKind, textOr } from '../tool-kind.ts'
-import type { ToolRefusal } from './files.ts'
 
 export type WebPage = {
   readonly ok: true
@@ -23,7 +23,7 @@ export type Get = (
     readonly body?: string
     readonly signal?: AbortSignal
   },
-) => Promise<WebPage | ToolRefusal>
+) => Promise<WebPage | FileRefusal>
 
 const parameters = {
   type: 'object',

@@ -2,14 +2,14 @@
 
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
+import type { Workspace } from '../../workspace/contract.ts'
 import { recordSandbox } from '../confined.ts'
 import type { Spawn } from '../process.ts'
 import { done, fail, refused, type ToolKind, textOr } from '../tool-kind.ts'
-import type { WorkspaceFiles } from './files.ts'
 import type { Grep, Match } from './grep.ts'
 
 export type SearchDeps = {
-  readonly files: Pick<WorkspaceFiles, 'root' | 'walk' | 'scan' | 'stat'>
+  readonly files: Pick<Workspace, 'root' | 'walk' | 'scan' | 'stat'>
   readonly spawn: Spawn
   readonly env: ChildEnvironment
   /** Path of ripgrep; null means not to use it. When absent, the tool looks it up on the environment's PATH. */

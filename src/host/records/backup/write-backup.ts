@@ -18,9 +18,9 @@ import {
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import type { Checkpoint } from '../../../memory/checkpoint.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createDatabaseCopies } from '../../../memory/rebuild/database-copy.ts'
+import type { Checkpoint } from '../../../receipts/contract.ts'
 import { headLine } from '../../../receipts/form/anchor.ts'
 import { filesOf } from '../../../receipts/segments.ts'
 import type { Setup } from '../../api.ts'

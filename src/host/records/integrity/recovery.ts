@@ -3,7 +3,7 @@
 import type { ReceiptPort, RecordWriter } from '../../../memory/record-writer.ts'
 import { type Recovery, recoverRuns } from '../../../memory/recovery/interrupted-runs.ts'
 import type { FateOf } from '../../../memory/recovery/pending-changes.ts'
-import type { ReceiptPaths } from '../../../receipts/draft.ts'
+import type { ReceiptPaths } from '../../../receipts/contract.ts'
 import { createLedgers } from '../../../receipts/ledger.ts'
 import { latestReceipts } from '../../../receipts/list-receipts.ts'
 import type { Log } from '../../../runtime/port.ts'
