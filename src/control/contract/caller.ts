@@ -37,6 +37,8 @@ export function signatureOf(caller: Caller): string {
   return 'shared secret'
 }
 
+export type RunCaller = Of<'run'>
+
 type Of<K extends Caller['kind']> = Extract<Caller, { readonly kind: K }>
 
 /** @throws PlaneRefusal forbidden */

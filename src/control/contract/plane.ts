@@ -72,16 +72,16 @@ export type PlaneOptions = {
 /** Describes an operation that happens at most once for each key and gives the same answer each time (Idempotency-Key). */
 export type Once = { readonly key: string; readonly digest: string }
 
+/** `counts`: how many tasks there are in each status. */
+export type TaskPage = { readonly tasks: readonly Task[]; readonly next: string | null; readonly counts: Readonly<Record<string, number>> }
+
 export type TaskPlane = {
   /** Creates a task, with `once` in the same transaction as the stored reply. */
   create(caller: Caller, draft: TaskDraft, once?: Once): Promise<{ readonly task: Task; readonly replayed: boolean }>
   /** Creates all tasks or none; at most 1,000. */
   createMany(caller: Caller, drafts: readonly TaskDraft[]): Promise<readonly Task[]>
   get(caller: Caller, id: string): Promise<Task>
-  list(
-    caller: Caller,
-    query: TaskQuery,
-  ): Promise<{ readonly tasks: readonly Task[]; readonly next: string | null; readonly counts: Readonly<Record<string, number>> }>
+  list(caller: Caller, query: TaskQuery): Promise<TaskPage>
   edit(caller: Caller, id: string, patch: TaskPatch, version?: number): Promise<Task>
   /** Waits up to `wait_ms`; returns undefined when there was no task or the caller disconnected. It never claims a task for a disconnected caller. */
   claim(caller: Caller, request: ClaimRequest, disconnected: AbortSignal): Promise<Claim | undefined>

@@ -5,7 +5,7 @@ import type { Connection } from '../../http/listen.ts'
 import { errnoOf } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
 import { catalogueFacts } from '../../providers/wire/facts/model-facts.ts'
-import type { Caller } from '../contract/caller.ts'
+import type { Caller, RunCaller } from '../contract/caller.ts'
 import type { Plane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import { brokenResponse, type Relay, relayDocument, relayStream } from './relay.ts'
@@ -243,9 +243,6 @@ function nameOfDocument(part: JsonFields): string | undefined {
 function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== ''
 }
-
-/** The caller of a model: only runs may ask one. */
-export type RunCaller = Extract<Caller, { readonly kind: 'run' }>
 
 type WatchDeps = {
   readonly plane: { readonly access: Pick<Plane['access'], 'callerOf'>; readonly tasks: Pick<Plane['tasks'], 'get'> }

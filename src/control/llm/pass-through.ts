@@ -4,8 +4,10 @@ import { createRateLimit } from '../../http/callers.ts'
 import { HttpError, quiet } from '../../http/http-error.ts'
 import { readJsonBody } from '../../http/json-body.ts'
 import type { Connection } from '../../http/listen.ts'
+import type { RawAnswers } from '../../http/serve-api.ts'
 import { traceOf } from '../../kit/errors.ts'
-import { assertRuns, type MeteredCall, meteredCall, type RunCaller } from './metered-call.ts'
+import type { RunCaller } from '../contract/caller.ts'
+import { assertRuns, type MeteredCall, meteredCall } from './metered-call.ts'
 import {
   askUpstream,
   clientHeaders,
@@ -19,13 +21,6 @@ import {
 } from './upstream-call.ts'
 import { anthropicMessages, chatCompletions, errorAnswer, type Failure, failureOf, fieldsOf, openAiResponses, type Wire } from './wires.ts'
 
-type PassThrough = {
-  /** Tells whether this path belongs to a model API. */
-  takes(path: string): boolean
-  /** Answers in the shape of the vendor's API, also failures. */
-  answer(request: Request, connection: Connection): Promise<Response>
-}
-
 const llmPrefix = '/api/controlplane/llm/v1/'
 const bodyLimits = { maxBytes: 16_777_216, maxDepth: 200, maxMs: 60_000 }
 /** A runner may have helpers that ask at the same time. */
@@ -35,7 +30,7 @@ const wrongTokens = { perSecond: 5, burst: 50 }
 
 type Target = { readonly vendor: Vendor; readonly wire?: Wire; readonly path: string; readonly method: 'GET' | 'POST' }
 
-export function createLlmPassThrough(deps: PassThroughDeps): PassThrough {
+export function createLlmPassThrough(deps: PassThroughDeps): RawAnswers {
   const running = new Map<string, number>()
   const wrong = createRateLimit({ ...wrongTokens, now: deps.now })
 

@@ -3,17 +3,6 @@
 /** `server`: a control plane says so; a gateway says nothing. */
 export type Me = { readonly name: string; readonly scopes: readonly string[]; readonly server?: 'control' }
 
-export type Status = {
-  readonly version: string
-  readonly autonomy: string
-  readonly workspace: string
-  readonly provider: string
-  readonly model: string
-  readonly channels: readonly string[]
-  readonly estop: { readonly stopped: boolean; readonly reason: string | null }
-  readonly receipts: { readonly count: number; readonly head: string | null }
-}
-
 export type Approval = {
   readonly id: string
   readonly run_id: string
@@ -126,15 +115,6 @@ export type ToolFacts = {
   readonly source: string
 }
 
-export type AlwaysRule = {
-  readonly id: number
-  readonly tool: string
-  readonly allows: string
-  readonly added_by: string
-  readonly added_at: number
-  readonly altered?: true
-}
-
 type ByReason = readonly { readonly reason: string; readonly names: readonly string[] }[]
 
 export type PolicyShown = {
@@ -152,18 +132,4 @@ export type PolicyShown = {
   readonly protected_names: ByReason
   readonly asks_always: ByReason
   readonly network: { readonly allowed_domains: readonly string[]; readonly ports: readonly number[] }
-}
-
-export type Explanation = {
-  readonly verdict: Verdict
-  readonly risk: string
-  readonly rule: string
-  readonly reason: string
-  readonly summary: string
-  readonly meaning: string | null
-  readonly changes: string | null
-  readonly network: readonly string[]
-  readonly rules: readonly { readonly rule: string; readonly file: string; readonly denies: boolean }[]
-  readonly level: Level
-  readonly levels: { readonly [level in Level]: { readonly verdict: Verdict; readonly rule: string; readonly reason: string } }
 }

@@ -1,8 +1,9 @@
 /** Keeps what every page shows: who is logged in, the status of the home, what waits for an answer. */
 
 import { computed, signal } from '@preact/signals'
+import type { Status } from '../../channels/http/answer-shapes.ts'
 import { ApiError, call } from './net/api.ts'
-import type { Approval, Me, Status } from './shapes.ts'
+import type { Approval, Me } from './shapes.ts'
 
 /** Undefined until the server said who we are; null when nobody is logged in. */
 export const me = signal<Me | null | undefined>(undefined)

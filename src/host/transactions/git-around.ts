@@ -11,6 +11,7 @@ import type { ConfigEntry } from '../../security/changes/git/git-config.ts'
 import { isGitFolder } from '../../security/changes/git/git-folders.ts'
 import type { RepositoryFacts } from '../../security/command/transfer.ts'
 import { isUnder } from '../../security/targets/path.ts'
+import type { GitContext } from '../../workspace/git/ignored-paths.ts'
 import {
   expand,
   namedAround,
@@ -22,13 +23,6 @@ import {
   repositoriesAround,
 } from '../../workspace/git/read-settings.ts'
 import { realPlace } from '../../workspace/real-place.ts'
-
-export type GitContext = {
-  readonly workspace: string
-  readonly home: string
-  /** The user's environment. */
-  readonly env: { readonly [name: string]: string | undefined }
-}
 
 /** Absolute paths of a repository. */
 type Pushing = { readonly folder: string; readonly git: string; readonly common: string }

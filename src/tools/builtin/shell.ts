@@ -3,6 +3,7 @@
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import type { Transfer } from '../../security/command/transfer.ts'
+import type { CommandPlan } from '../../security/command/verdict.ts'
 import { recordSandbox } from '../confined.ts'
 import { createCollector } from '../output-limit.ts'
 import type { Spawn, SpawnResult } from '../process.ts'
@@ -11,9 +12,7 @@ import { type Jobs, noJobs } from './shell_output.ts'
 
 /** The analysed command: an executable with literal arguments, or a script printed again from its syntax tree. */
 export type ShellPlan = {
-  readonly plan:
-    | { readonly kind: 'argv'; readonly argv: readonly string[]; readonly executable: string }
-    | { readonly kind: 'script'; readonly script: string }
+  readonly plan: CommandPlan
   readonly cwd: string
   readonly readOnly?: boolean
   readonly view?: 'private' | 'direct'

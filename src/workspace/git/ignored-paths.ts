@@ -8,7 +8,12 @@ import { pathsOfIndex } from '../changes/apply/git-index.ts'
 import { isIgnored, parseIgnore, type Rules } from '../walk.ts'
 import { expand, lstatAt, readRepositorySettings, readSmall, readUserSettings, repositoriesAround } from './read-settings.ts'
 
-type IgnoreContext = { readonly workspace: string; readonly home: string; readonly env: { readonly [name: string]: string | undefined } }
+/** `env` is the user's environment. */
+export type GitContext = {
+  readonly workspace: string
+  readonly home: string
+  readonly env: { readonly [name: string]: string | undefined }
+}
 
 type Ignored = 'folder' | 'name' | undefined
 
@@ -16,7 +21,7 @@ type Ignored = 'folder' | 'name' | undefined
  * Reads each file once. Nothing is ignored that the index holds, in a repository inside the workspace, and where the index cannot be read.
  * Paths are relative to the workspace.
  */
-export function createIgnoredPaths({ workspace, home, env }: IgnoreContext): (path: string, isFolder: boolean) => Ignored {
+export function createIgnoredPaths({ workspace, home, env }: GitContext): (path: string, isFolder: boolean) => Ignored {
   const [repository] = repositoriesAround(workspace)
   if (repository === undefined) return () => undefined
   const { root, git, common } = repository

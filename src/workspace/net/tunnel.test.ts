@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createTunnels, type Dialled, type Tunnel, type TunnelOptions } from './tunnel.ts'
+import type { ByteConnection } from '../../sandbox/contract.ts'
+import { createTunnels, type Dialled, type TunnelOptions } from './tunnel.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'braidclaw-tunnel-'))
 const far: { server: Server; port: number; sockets: Set<Socket>; talk: (socket: Socket) => void } = {
@@ -39,12 +40,12 @@ const tunnels = (changes: Partial<TunnelOptions> = {}) =>
     ...changes,
   })
 
-const opened = (dialled: Dialled): Tunnel => {
+const opened = (dialled: Dialled): ByteConnection => {
   if (!dialled.ok) throw new Error(dialled.message)
   return dialled.connection
 }
 const dial = (changes?: Partial<TunnelOptions>, host = 'listed.test') => tunnels(changes).dial({ host, port: far.port })
-const text = async ({ readable }: Tunnel) => Buffer.from(await new Response(readable).arrayBuffer()).toString()
+const text = async ({ readable }: ByteConnection) => Buffer.from(await new Response(readable).arrayBuffer()).toString()
 
 describe('a connection is not made', () => {
   test('to a host that is not listed; it is not even looked up', async () => {

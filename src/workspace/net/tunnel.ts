@@ -1,6 +1,7 @@
 /** Makes connections for the network access of a sandbox: a local listener, and a dialler that connects only to judged addresses. */
 
 import type { Socket, SocketHandler } from 'bun'
+import type { ByteConnection } from '../../sandbox/contract.ts'
 import { type JudgeAddress, type NetRefusal, pin, type Resolve, systemResolve } from './pin.ts'
 import { explain } from './trouble.ts'
 
@@ -15,11 +16,11 @@ export type TunnelOptions = {
 
 export type Target = { readonly host: string; readonly port: number }
 
-export type Dialled = { readonly ok: true; readonly connection: Tunnel } | NetRefusal
+export type Dialled = { readonly ok: true; readonly connection: ByteConnection } | NetRefusal
 
 export type Tunnels = {
   /** Listens on a local socket; any process with access to its folder may connect. @throws when the path cannot be listened on */
-  listen(path: string, accept: (connection: Tunnel) => void): { stop(): void }
+  listen(path: string, accept: (connection: ByteConnection) => void): { stop(): void }
   /** Never rejects. */
   dial(target: Target): Promise<Dialled>
 }
@@ -67,8 +68,8 @@ async function reach(ips: readonly string[], port: number, signal: AbortSignal):
   throw trouble
 }
 
-async function connect(hostname: string, port: number, signal: AbortSignal): Promise<Tunnel> {
-  const { promise, resolve, reject } = Promise.withResolvers<Tunnel>()
+async function connect(hostname: string, port: number, signal: AbortSignal): Promise<ByteConnection> {
+  const { promise, resolve, reject } = Promise.withResolvers<ByteConnection>()
   const late = () => reject(signal.reason)
   signal.addEventListener('abort', late, { once: true })
   const handlers = streamed(resolve)
@@ -89,9 +90,6 @@ async function connect(hostname: string, port: number, signal: AbortSignal): Pro
   }
 }
 
-/** A raw socket as a pair of web streams with backpressure; each direction can end separately. */
-export type Tunnel = { readonly readable: ReadableStream<Uint8Array>; readonly writable: WritableStream<Uint8Array> }
-
 type SocketState = {
   readonly source: ReadableStreamDefaultController<Uint8Array>
   /** Resolves when the socket accepts more bytes from the waiting writer. */
@@ -103,7 +101,7 @@ type SocketState = {
 const BUFFER_BYTES = 65_536
 
 /** Handlers for Bun.listen and Bun.connect; `opened` gets each connection once it is established. */
-export function streamed(opened: (connection: Tunnel) => void): Omit<SocketHandler<SocketState>, 'connectError'> {
+export function streamed(opened: (connection: ByteConnection) => void): Omit<SocketHandler<SocketState>, 'connectError'> {
   return {
     binaryType: 'buffer',
     open: (socket) => opened(tunnel(socket)),
@@ -132,7 +130,8 @@ function finish(state: SocketState): void {
   state.read = 'closed'
 }
 
-function tunnel(socket: Socket<SocketState>): Tunnel {
+/** Returns a raw socket as a pair of web streams with backpressure; each direction can end separately. */
+function tunnel(socket: Socket<SocketState>): ByteConnection {
   const readable = new ReadableStream<Uint8Array>(
     {
       start(source) {

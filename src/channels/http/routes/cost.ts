@@ -5,6 +5,7 @@ import type { CostReport, CostRow } from '../../../host/cost/cost.ts'
 import { json, route } from '../../../http/api.ts'
 import { spendKeys } from '../../../memory/spend/spend.ts'
 import { ownerOf } from '../access.ts'
+import { costReport } from '../answer-shapes.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 
 const query = z.object({
@@ -13,44 +14,7 @@ const query = z.object({
   limit: z.coerce.number().int().min(1).max(10_000).default(1000).openapi({ description: 'The most rows; the total counts all' }),
 })
 
-const amounts = {
-  calls: z.int(),
-  input_tokens: z.int(),
-  output_tokens: z.int(),
-  cached_tokens: z.int().openapi({ description: 'Of input_tokens: read from the cache of the provider' }),
-  cached_share: z.number().openapi({ description: 'cached_tokens as a share of input_tokens, from 0 to 1' }),
-  unsettled_tokens: z.int().openapi({ description: 'Reserved for calls that were never settled; they count as spent' }),
-  tokens: z.int().openapi({ description: 'All that counts' }),
-  cost_micros: z.int().openapi({ description: 'Millionths of a US dollar, without the calls of unknown price' }),
-  unpriced_calls: z.int(),
-  estimated_calls: z.int(),
-  unsettled_calls: z.int(),
-  lost_calls: z.int().openapi({ description: 'Broken off with nothing reserved: what they used is not known' }),
-}
-
-const answer = z.object({
-  by: z.enum(spendKeys),
-  days: z.int(),
-  from: z.string(),
-  to: z.string(),
-  rows: z.array(z.object({ key: z.string(), title: z.string().nullable(), ...amounts })),
-  more: z.int(),
-  total: z.object(amounts),
-  reserved: z.object({ tokens: z.int(), cost_micros: z.int() }),
-  limits: z.array(
-    z.object({
-      scope: z.string(),
-      setting: z.string(),
-      unit: z.enum(['tokens', 'micros']),
-      spent: z.int(),
-      reserved: z.int(),
-      limit: z.int(),
-      left: z.int(),
-      free_at: z.string().nullable(),
-    }),
-  ),
-  day_ahead: z.string().nullable(),
-})
+const answer = z.object({ by: z.enum(spendKeys), ...costReport.shape })
 
 export function costRoutes(app: GatewayApi, { host }: Gateway): void {
   app.openapi(

@@ -10,10 +10,9 @@ import { HttpError } from '../../../http/http-error.ts'
 import { isJsonObject } from '../../../kit/json.ts'
 import { type Explanation, explainCall, explainCommand } from '../../../security/explain.ts'
 import type { Caller } from '../access.ts'
+import { explanation, standingRule, verdict, words } from '../answer-shapes.ts'
 import { type Gateway, type GatewayApi, orMissing, snake } from '../gateway.ts'
 
-const verdict = z.enum(['allow', 'ask', 'deny'])
-const words = z.array(z.string())
 const byReason = z.array(z.object({ reason: z.string(), names: words }))
 const inForce = z.looseObject({
   level: z.enum(['readonly', 'supervised', 'auto', 'full']),
@@ -40,15 +39,6 @@ const inForce = z.looseObject({
   tools: z.optional(words),
   standing_rules: z.int(),
 })
-const rule = z.object({
-  id: z.int(),
-  tool: z.string(),
-  scope: z.string(),
-  allows: z.string().openapi({ description: 'What it allows, in words' }),
-  added_by: z.string(),
-  added_at: z.int(),
-  altered: z.literal(true).optional().openapi({ description: 'Somebody edited or inserted the row: it allows nothing' }),
-})
 const question = z.strictObject({
   command: z
     .string()
@@ -59,22 +49,6 @@ const question = z.strictObject({
   tool: z.string().min(1).max(200).optional(),
   input: z.record(z.string(), z.unknown()).optional().openapi({ description: 'The arguments of the tool' }),
 })
-const level = z.object({ verdict, rule: z.string(), reason: z.string() })
-const explanation = z.object({
-  verdict,
-  risk: z.string(),
-  rule: z.string(),
-  reason: z.string(),
-  summary: z.string(),
-  meaning: z.string().nullable(),
-  writes: words,
-  changes: z.string().nullable().openapi({ description: 'Where the changes of the command go' }),
-  network: words,
-  rules: z.array(z.object({ rule: z.string(), file: z.string(), denies: z.boolean() })).openapi({ description: 'Your own rules about it' }),
-  level: z.string(),
-  levels: z.object({ readonly: level, supervised: level, auto: level, full: level }),
-})
-
 export function policyRoutes(app: GatewayApi, { host, setup }: Gateway): void {
   /** Returns what holds for the caller: the operator's settings, lowered to the limits of the token. */
   const setupFor = ({ access }: Caller) => narrowSetup(setup, access)
@@ -98,13 +72,13 @@ export function policyRoutes(app: GatewayApi, { host, setup }: Gateway): void {
   })
   addJsonRoute(app, inScope('read'), 'get /approvals/rules', {
     summary: 'What is always allowed',
-    gives: [z.object({ rules: z.array(rule) }), 'The permanent approvals'],
+    gives: [z.object({ rules: z.array(standingRule) }), 'The permanent approvals'],
     answer: async () => ({ rules: (await host.records()).approvals.rules().map(snake) }),
   })
   addJsonRoute(app, inScope('admin'), 'delete /approvals/rules/{id}', {
     summary: 'Revoke a permanent approval: from now on such calls ask again',
     params: z.object({ id: z.coerce.number().pipe(z.int().min(0)) }),
-    gives: [rule, 'What was revoked'],
+    gives: [standingRule, 'What was revoked'],
     async answer({ params }) {
       const { approvals } = await host.records()
       return snake(orMissing(() => approvals.revokeRule(params.id)))

@@ -5,19 +5,11 @@ import { FailureError } from '../../../host/failure.ts'
 import { addJsonRoute, count, inScope, plain } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf } from '../access.ts'
+import { hit, pin } from '../answer-shapes.ts'
 import { type Gateway, type GatewayApi, orMissing } from '../gateway.ts'
 
 const tool = z.looseObject({ name: z.string(), description: z.string(), risk: z.string(), active: z.boolean(), source: z.string() })
-const hit = z.object({
-  conversation_id: z.string(),
-  turn_id: z.string(),
-  role: z.string(),
-  at: z.int(),
-  snippet: z.string(),
-  score: z.number(),
-})
 const receipt = z.looseObject({ id: z.string(), seq: z.int(), tool: z.string(), status: z.string(), receipt_hash: z.string() })
-const pin = z.object({ number: z.int(), text: z.string(), at: z.string() })
 const stop = z.object({ stopped: z.boolean(), reason: z.string().nullable() })
 const anchor = z.object({ line: z.string(), count: z.int(), head: z.string() })
 const verified = z.looseObject({ ok: z.boolean(), count: z.int(), problems: z.array(z.string()) })

@@ -4,6 +4,7 @@ import { z } from '@hono/zod-openapi'
 import type { NewSchedule, Schedule, ScheduledRun, ScheduleOptions, Schedules } from '../../../host/contract/schedules-api.ts'
 import { addJsonRoute, inScope } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
+import { schedule, scheduledRun } from '../answer-shapes.ts'
 import { type Gateway, type GatewayApi, messageText } from '../gateway.ts'
 
 const word = z.string().max(1_000)
@@ -29,49 +30,7 @@ const change = z.strictObject({
   ...timing,
   ...options,
 })
-const run = z.object({
-  due: z.string(),
-  started: z.string(),
-  state: z.enum(['running', 'good', 'bad', 'interrupted', 'missed', 'skipped']),
-  started_by: z.enum(['timer', 'hand']),
-  attempt: z.int(),
-  passed_over: z.int(),
-  ended: z.string().nullable(),
-  ending: z.string().nullable(),
-  message: z.string().nullable(),
-  check: z.string().nullable(),
-  run_id: z.string().nullable(),
-  conversation_id: z.string().nullable(),
-  tokens: z.int().nullable(),
-  cost_micros: z.int().nullable(),
-  sent: z.string().nullable(),
-})
-const scheduleFields = {
-  id: z.string(),
-  name: z.string(),
-  state: z.enum(['active', 'paused', 'done']),
-  why: z.string().nullable(),
-  kind: z.enum(['at', 'every', 'cron']),
-  when: z.string(),
-  zone: z.string(),
-  next: z.array(z.string()),
-  message: z.string(),
-  workspace: z.string(),
-  agent: z.string().nullable(),
-  autonomy: z.string().nullable(),
-  conversation: z.enum(['new', 'same']),
-  channel: z.string().nullable(),
-  to: z.string().nullable(),
-  check: z.string().nullable(),
-  missed: z.enum(['run-once', 'skip', 'run-all']),
-  overlap: z.enum(['skip', 'wait']),
-  pause_after: z.int(),
-  failures: z.int(),
-  created: z.string(),
-  last: z.nullable(run),
-}
-const schedule = z.object(scheduleFields)
-const shown = z.object({ ...scheduleFields, runs: z.array(run) })
+const shown = z.object({ ...schedule.shape, runs: z.array(scheduledRun) })
 const named = { params: z.object({ id: z.string().max(100).openapi({ description: 'An id or a name' }) }) }
 
 export function schedulesRoutes(app: GatewayApi, { host }: Gateway): void {
@@ -130,7 +89,7 @@ export function schedulesRoutes(app: GatewayApi, { host }: Gateway): void {
   addJsonRoute(app, inScope('admin'), 'post /schedules/{id}/run', {
     summary: 'Start a run now',
     ...named,
-    gives: [run, 'The run has been started'],
+    gives: [scheduledRun, 'The run has been started'],
     status: 202,
     async answer({ params }) {
       const schedules = await host.schedules()
@@ -159,7 +118,7 @@ function scheduleOut({ pauseAfter, last, ...rest }: Schedule): z.infer<typeof sc
   }
 }
 
-function runOut({ startedBy, passedOver, runId, conversationId, costMicros, ...rest }: ScheduledRun): z.infer<typeof run> {
+function runOut({ startedBy, passedOver, runId, conversationId, costMicros, ...rest }: ScheduledRun): z.infer<typeof scheduledRun> {
   const { ended = null, ending = null, message = null, check = null, tokens = null, sent = null } = rest
   return {
     ...{ ...rest, ended, ending, message, check, tokens, sent, started_by: startedBy, passed_over: passedOver },

@@ -5,19 +5,10 @@ import { addJsonRoute, anyScope, inScope, json, openRoute, route } from '../../.
 import { beginSession, endSession, sessionSeconds, unauthorized } from '../../../http/callers.ts'
 import { prometheusText, prometheusType } from '../../../http/prometheus.ts'
 import { readStop } from '../../../service/stop-file.ts'
+import { status } from '../answer-shapes.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 
 const health = z.object({ ok: z.literal(true), version: z.string() })
-const status = z.object({
-  version: z.string(),
-  autonomy: z.enum(['readonly', 'supervised', 'full']),
-  workspace: z.string(),
-  provider: z.string(),
-  model: z.string(),
-  channels: z.array(z.string()),
-  estop: z.object({ stopped: z.boolean(), reason: z.string().nullable() }),
-  receipts: z.object({ count: z.int(), head: z.string().nullable() }),
-})
 
 export function statusRoutes(app: GatewayApi, { host, setup, version }: Gateway): void {
   app.openapi(openRoute({ method: 'get', path: '/health', summary: 'Is it there?', responses: { 200: json(health, 'It is') } }), (c) =>

@@ -1,6 +1,6 @@
 /** Reserves tokens for runs, replaces reservations by what was really spent, and counts every token once. */
 
-import { type Caller, signatureOf } from '../../contract/caller.ts'
+import { type Caller, type RunCaller, signatureOf } from '../../contract/caller.ts'
 import type { BudgetSettings, Reservation, ReserveRequest, Settled, SettleRequest } from '../../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
@@ -22,7 +22,7 @@ import {
 } from './limits.ts'
 
 export type ReserveCall = {
-  readonly caller: Extract<Caller, { readonly kind: 'run' }>
+  readonly caller: RunCaller
   readonly request: ReserveRequest
 }
 
@@ -279,7 +279,7 @@ function reservationOf(row: Row): OpenReservation {
  */
 export function* settleTokens(
   context: PlaneContext,
-  { caller, request }: { readonly caller: Extract<Caller, { readonly kind: 'run' }>; readonly request: SettleRequest },
+  { caller, request }: { readonly caller: RunCaller; readonly request: SettleRequest },
 ): Command<Settled> {
   const [taskId, runId] = [numberOf(caller.taskId), numberOf(caller.runId)]
   const row = yield* ownReservation({ id: request.reservation_id, runId })

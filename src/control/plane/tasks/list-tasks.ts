@@ -1,17 +1,12 @@
 /** Lists tasks page by page, with how many there are in each status. */
 
 import type { Caller } from '../../contract/caller.ts'
+import type { TaskPage } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import type { Task, TaskQuery } from '../../contract/task-shapes.ts'
 import { idOf, int, marks, numberOf, text } from '../command.ts'
 import { readTask, taskOf } from './task-change.ts'
-
-export type TaskPage = {
-  readonly tasks: readonly Task[]
-  readonly next: string | null
-  readonly counts: Readonly<Record<string, number>>
-}
 
 type Filter = { readonly where: readonly string[]; readonly params: readonly Param[] }
 

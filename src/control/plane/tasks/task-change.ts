@@ -1,6 +1,6 @@
 /** Locks a task, checks the lease of a run that writes to it, changes its row and records the change: every change of a task uses this file. */
 
-import type { Caller } from '../../contract/caller.ts'
+import type { Caller, RunCaller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { BatchKey, Command, Param, Row } from '../../contract/store-port.ts'
 import { type Task, type TaskDraft, task as taskShape } from '../../contract/task-shapes.ts'
@@ -218,8 +218,6 @@ export function* lockLease(context: PlaneContext, caller: Caller, id: string): C
   assertLease(context, row, run)
   return row
 }
-
-type RunCaller = Extract<Caller, { kind: 'run' }>
 
 function runCallerOf(caller: Caller, number: number): RunCaller {
   if (caller.kind !== 'run') throw new PlaneRefusal('forbidden', 'only the run token of the task may do this')

@@ -3,12 +3,11 @@
 import { computed, signal } from '@preact/signals'
 import type { Approval, ControlEvent } from '../../../control/contract/activity-shapes.ts'
 import type { Agent, Budget } from '../../../control/contract/fleet-shapes.ts'
+import type { TaskPage } from '../../../control/contract/plane.ts'
 import type { Task } from '../../../control/contract/task-shapes.ts'
 import { ApiError, stream } from '../net/api.ts'
 import { notice, textOf } from '../state.ts'
 import { listenToPlane, plane, queryOf, resumed, root } from './net/plane-live.ts'
-
-export type TaskPage = { readonly tasks: readonly Task[]; readonly next: string | null; readonly counts: Readonly<Record<string, number>> }
 
 /** Sorted from the oldest: the approval that waits longest comes first. */
 export const pending = signal<{ readonly approvals: readonly Approval[]; readonly more: boolean }>({ approvals: [], more: false })

@@ -2,43 +2,16 @@
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import type { CostReport } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
 import { DayChart, type DayValue } from '../parts/chart.tsx'
 import { About, counted, moment, whole } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
 import { Columns, Empty, money, Part, Scroll, Tile, Time } from '../parts/small.tsx'
 
-type Amounts = {
-  readonly calls: number
-  readonly input_tokens: number
-  readonly output_tokens: number
-  readonly tokens: number
-  readonly cost_micros: number
-  readonly unpriced_calls: number
-  readonly unsettled_calls: number
-  readonly lost_calls: number
-}
-type CostRow = Amounts & { readonly key: string; readonly title: string | null }
-type Limit = {
-  readonly scope: string
-  readonly setting: string
-  readonly unit: 'tokens' | 'micros'
-  readonly spent: number
-  readonly reserved: number
-  readonly limit: number
-  readonly left: number
-  readonly free_at: string | null
-}
-type Report = {
-  readonly from: string
-  readonly to: string
-  readonly rows: readonly CostRow[]
-  readonly more: number
-  readonly total: Amounts
-  readonly reserved: { readonly tokens: number; readonly cost_micros: number }
-  readonly limits: readonly Limit[]
-  readonly day_ahead: string | null
-}
+type Amounts = CostReport['total']
+type CostRow = CostReport['rows'][number]
+type Limit = CostReport['limits'][number]
 type Unit = 'cost' | 'tokens'
 
 const spans = [7, 30, 90, 365] as const
@@ -47,7 +20,7 @@ const keys = { model: 'Model', conversation: 'Conversation', channel: 'Channel',
 export function Cost(_: { readonly rest: string }) {
   const [days, setDays] = useState(30)
   const report = useLoaded(
-    () => call<Report>('GET', `/cost?by=day&days=${days}`),
+    () => call<CostReport>('GET', `/cost?by=day&days=${days}`),
     `day ${days}`,
     ({ event }) => event.type === 'run_ended',
   )
@@ -81,7 +54,7 @@ export function Cost(_: { readonly rest: string }) {
   )
 }
 
-function Totals({ of: { total, reserved, day_ahead } }: { readonly of: Report }) {
+function Totals({ of: { total, reserved, day_ahead } }: { readonly of: CostReport }) {
   const { calls, unpriced_calls, unsettled_calls, lost_calls } = total
   return (
     <>
@@ -113,7 +86,7 @@ function costOf({ cost_micros, unpriced_calls, calls }: Amounts): string {
   return unpriced_calls > 0 ? `${money(cost_micros)}+` : money(cost_micros)
 }
 
-function OverTime({ of }: { readonly of: Report }) {
+function OverTime({ of }: { readonly of: CostReport }) {
   const [unit, setUnit] = useState<Unit>(of.total.cost_micros > 0 ? 'cost' : 'tokens')
   const values = everyDay(of, unit)
   const used = of.rows.filter(({ calls }) => calls > 0)
@@ -152,7 +125,7 @@ function OverTime({ of }: { readonly of: Report }) {
 }
 
 /** The report leaves out days without a call; the chart shows them as empty. */
-function everyDay({ rows, from, to }: Report, unit: Unit): readonly DayValue[] {
+function everyDay({ rows, from, to }: CostReport, unit: Unit): readonly DayValue[] {
   const known = new Map(rows.map((row) => [row.key, unit === 'cost' ? row.cost_micros / 1_000_000 : row.tokens]))
   const [first, last] = [moment(from), moment(to)]
   return Array.from({ length: Math.round((last - first) / 86_400_000) + 1 }, (_, at) => {
@@ -202,7 +175,7 @@ function Limits({ of }: { readonly of: readonly Limit[] }) {
 function ByKey({ days }: { readonly days: number }) {
   const [by, setBy] = useState<keyof typeof keys>('model')
   const report = useLoaded(
-    () => call<Report>('GET', `/cost?by=${by}&days=${days}&limit=100`),
+    () => call<CostReport>('GET', `/cost?by=${by}&days=${days}&limit=100`),
     `${by} ${days}`,
     ({ event }) => event.type === 'run_ended',
   )

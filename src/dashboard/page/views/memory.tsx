@@ -1,20 +1,12 @@
 /** Answers "what does it remember": a search over all that was said, and the facts that stay in the system prompt. */
 
 import { useEffect, useState } from 'preact/hooks'
+import type { Hit, Pin } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
 import { About, filled, moment, submitBy } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
 import { Button, Empty, Part, Tag, Time } from '../parts/small.tsx'
 import { attempt, may, notice } from '../state.ts'
-
-type Hit = {
-  readonly conversation_id: string
-  readonly turn_id: string
-  readonly role: string
-  readonly at: number
-  readonly snippet: string
-}
-type Pin = { readonly number: number; readonly text: string; readonly at: string }
 
 export function Memory({ rest }: { readonly rest: string }) {
   const asked = wordsIn(rest)

@@ -1,6 +1,7 @@
 /** Answers "what happens by itself, and when": each schedule with its next times, what can be done about it, and its history. */
 
 import { useState } from 'preact/hooks'
+import type { Schedule, ScheduledRun } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
 import { About, counted, Field, moment } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
@@ -139,39 +140,6 @@ function History({ id }: { readonly id: string }) {
       }
     </Loaded>
   )
-}
-
-type ScheduledRun = {
-  readonly due: string
-  readonly started: string
-  readonly state: 'running' | 'good' | 'bad' | 'interrupted' | 'missed' | 'skipped'
-  readonly started_by: 'timer' | 'hand'
-  readonly passed_over: number
-  readonly ended: string | null
-  readonly ending: string | null
-  readonly message: string | null
-  readonly check: string | null
-  readonly run_id: string | null
-  readonly conversation_id: string | null
-  readonly tokens: number | null
-  readonly cost_micros: number | null
-  readonly sent: string | null
-}
-
-export type Schedule = {
-  readonly id: string
-  readonly name: string
-  readonly state: 'active' | 'paused' | 'done'
-  readonly why: string | null
-  readonly when: string
-  readonly zone: string
-  readonly next: readonly string[]
-  readonly message: string
-  readonly channel: string | null
-  readonly to: string | null
-  readonly check: string | null
-  readonly failures: number
-  readonly last: ScheduledRun | null
 }
 
 /** Answers "what happens by itself, and when": each schedule with its next times and how its last run ended. */

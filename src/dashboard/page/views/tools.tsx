@@ -1,10 +1,11 @@
 /** Answers "what may it do, and why": the tools, what the gate says of a call, the lists in force, and what is always allowed. */
 
+import type { AlwaysRule } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
 import { About } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
 import { Button, Empty, Part, riskKind, Tag, Time } from '../parts/small.tsx'
-import type { AlwaysRule, ToolFacts } from '../shapes.ts'
+import type { ToolFacts } from '../shapes.ts'
 import { attempt, may } from '../state.ts'
 import { Explain, Policy } from './policy.tsx'
 

@@ -2,12 +2,12 @@
 
 import { memo } from 'preact/compat'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import type { TaskPage } from '../../../../control/contract/plane.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
 import { useMark } from '../../parts/mark.ts'
 import { Empty } from '../../parts/small.tsx'
 import { textOf } from '../../state.ts'
 import { cancel, retry } from '../actions.tsx'
-import type { TaskPage } from '../control-state.ts'
 import { plane, queryOf } from '../net/plane-live.ts'
 import type { Filters } from '../parts/address.ts'
 import { Ago, PriorityTag, TaskStatus, wordsOf } from '../parts/bits.tsx'

@@ -2,12 +2,12 @@
 
 import { useRef, useState } from 'preact/hooks'
 import type { Approval } from '../../../../control/contract/activity-shapes.ts'
+import type { TaskPage } from '../../../../control/contract/plane.ts'
 import type { ListedRun } from '../../../../control/contract/run-shapes.ts'
 import type { Effect, Task } from '../../../../control/contract/task-shapes.ts'
 import { Loaded, type Loading, useLoadedOn } from '../../parts/loaded.tsx'
 import { Button, Part } from '../../parts/small.tsx'
 import { decide, doing } from '../actions.tsx'
-import type { TaskPage } from '../control-state.ts'
 import { listenToPlane, plane, queryOf, resumed } from '../net/plane-live.ts'
 import { At, StateTag } from '../parts/bits.tsx'
 import { JsonBlock, PlainText, Reasoning } from '../parts/plain-text.tsx'

@@ -1,0 +1,143 @@
+/** Defines answers of the routes that the page reads whole; it imports their types. */
+
+import { z } from '@hono/zod-openapi'
+
+export const verdict = z.enum(['allow', 'ask', 'deny'])
+export const words = z.array(z.string())
+export const standingRule = z.object({
+  id: z.int(),
+  tool: z.string(),
+  scope: z.string(),
+  allows: z.string().openapi({ description: 'What it allows, in words' }),
+  added_by: z.string(),
+  added_at: z.int(),
+  altered: z.literal(true).optional().openapi({ description: 'Somebody edited or inserted the row: it allows nothing' }),
+})
+export type AlwaysRule = z.infer<typeof standingRule>
+
+const judged = z.object({ verdict, rule: z.string(), reason: z.string() })
+export const explanation = z.object({
+  verdict,
+  risk: z.string(),
+  rule: z.string(),
+  reason: z.string(),
+  summary: z.string(),
+  meaning: z.string().nullable(),
+  writes: words,
+  changes: z.string().nullable().openapi({ description: 'Where the changes of the command go' }),
+  network: words,
+  rules: z.array(z.object({ rule: z.string(), file: z.string(), denies: z.boolean() })).openapi({ description: 'Your own rules about it' }),
+  level: z.string(),
+  levels: z.object({ readonly: judged, supervised: judged, auto: judged, full: judged }),
+})
+export type Explanation = z.infer<typeof explanation>
+
+export const status = z.object({
+  version: z.string(),
+  autonomy: z.enum(['readonly', 'supervised', 'full']),
+  workspace: z.string(),
+  provider: z.string(),
+  model: z.string(),
+  channels: z.array(z.string()),
+  estop: z.object({ stopped: z.boolean(), reason: z.string().nullable() }),
+  receipts: z.object({ count: z.int(), head: z.string().nullable() }),
+})
+export type Status = z.infer<typeof status>
+
+export const hit = z.object({
+  conversation_id: z.string(),
+  turn_id: z.string(),
+  role: z.string(),
+  at: z.int(),
+  snippet: z.string(),
+  score: z.number(),
+})
+export type Hit = z.infer<typeof hit>
+
+export const pin = z.object({ number: z.int(), text: z.string(), at: z.string() })
+export type Pin = z.infer<typeof pin>
+
+export const scheduledRun = z.object({
+  due: z.string(),
+  started: z.string(),
+  state: z.enum(['running', 'good', 'bad', 'interrupted', 'missed', 'skipped']),
+  started_by: z.enum(['timer', 'hand']),
+  attempt: z.int(),
+  passed_over: z.int(),
+  ended: z.string().nullable(),
+  ending: z.string().nullable(),
+  message: z.string().nullable(),
+  check: z.string().nullable(),
+  run_id: z.string().nullable(),
+  conversation_id: z.string().nullable(),
+  tokens: z.int().nullable(),
+  cost_micros: z.int().nullable(),
+  sent: z.string().nullable(),
+})
+export type ScheduledRun = z.infer<typeof scheduledRun>
+
+export const schedule = z.object({
+  id: z.string(),
+  name: z.string(),
+  state: z.enum(['active', 'paused', 'done']),
+  why: z.string().nullable(),
+  kind: z.enum(['at', 'every', 'cron']),
+  when: z.string(),
+  zone: z.string(),
+  next: z.array(z.string()),
+  message: z.string(),
+  workspace: z.string(),
+  agent: z.string().nullable(),
+  autonomy: z.string().nullable(),
+  conversation: z.enum(['new', 'same']),
+  channel: z.string().nullable(),
+  to: z.string().nullable(),
+  check: z.string().nullable(),
+  missed: z.enum(['run-once', 'skip', 'run-all']),
+  overlap: z.enum(['skip', 'wait']),
+  pause_after: z.int(),
+  failures: z.int(),
+  created: z.string(),
+  last: z.nullable(scheduledRun),
+})
+export type Schedule = z.infer<typeof schedule>
+
+const amounts = {
+  calls: z.int(),
+  input_tokens: z.int(),
+  output_tokens: z.int(),
+  cached_tokens: z.int().openapi({ description: 'Of input_tokens: read from the cache of the provider' }),
+  cached_share: z.number().openapi({ description: 'cached_tokens as a share of input_tokens, from 0 to 1' }),
+  unsettled_tokens: z.int().openapi({ description: 'Reserved for calls that were never settled; they count as spent' }),
+  tokens: z.int().openapi({ description: 'All that counts' }),
+  cost_micros: z.int().openapi({ description: 'Millionths of a US dollar, without the calls of unknown price' }),
+  unpriced_calls: z.int(),
+  estimated_calls: z.int(),
+  unsettled_calls: z.int(),
+  lost_calls: z.int().openapi({ description: 'Broken off with nothing reserved: what they used is not known' }),
+}
+
+/** A report says besides what its rows add up (`by`). */
+export const costReport = z.object({
+  days: z.int(),
+  from: z.string(),
+  to: z.string(),
+  rows: z.array(z.object({ key: z.string(), title: z.string().nullable(), ...amounts })),
+  more: z.int(),
+  total: z.object(amounts),
+  reserved: z.object({ tokens: z.int(), cost_micros: z.int() }),
+  limits: z.array(
+    z.object({
+      scope: z.string(),
+      setting: z.string(),
+      unit: z.enum(['tokens', 'micros']),
+      spent: z.int(),
+      reserved: z.int(),
+      limit: z.int(),
+      left: z.int(),
+      free_at: z.string().nullable(),
+    }),
+  ),
+  day_ahead: z.string().nullable(),
+})
+export type CostReport = z.infer<typeof costReport>
