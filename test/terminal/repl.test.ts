@@ -50,7 +50,7 @@ test('/exit leaves too, and every slash command answers', async () => {
   expect(code).toBe(0)
   for (const word of [
     '/clear',
-    'a is yes from now on',
+    'a allows from now on',
     'file_read',
     'autonomy:   supervised',
     `workspace:  ${at.workspace}`,

@@ -64,7 +64,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const asked = options.provider ?? (await profile.provider())
   const window = home.windows.of(await askedModels(setup, asked))
   const answering = withAnswerRoom(asked, window)
-  const running: { agent?: Agent; closed?: true } = {}
+  const running: { agent?: Agent; preparing?: Promise<void>; closed?: true } = {}
   const prepared = hasTools(tools) ? whileThinking(answering, prepareTools) : answering
   const provider = tools.refusals ? withContractRefusals(prepared) : prepared
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
@@ -87,7 +87,10 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   function prepareTools(): void {
     if (running.closed) return
     const failed = (error: unknown) => log('debug', 'no tools ahead', { why: errorText(error) })
-    void toolRuntime.get().then((runtime) => runtime.prepare().catch(failed), failed)
+    running.preparing ??= toolRuntime
+      .get()
+      .then((runtime) => runtime.prepare())
+      .catch(failed)
   }
   warnUnknownTools(setup, tools)
   // Discovers extra tools eagerly so that configuration errors surface before the first prompt.
@@ -175,6 +178,8 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       async close() {
         running.closed = true
         await turns.close()
+        // A sandbox that is being made would leave its folders behind.
+        await running.preparing
         await (await toolRuntime.settled())?.close()
         closed()
       },

@@ -23,6 +23,7 @@ import { createDatabaseCopies } from '../../../memory/rebuild/database-copy.ts'
 import type { Checkpoint } from '../../../receipts/contract.ts'
 import { headLine } from '../../../receipts/form/anchor.ts'
 import { filesOf } from '../../../receipts/segments.ts'
+import { stageOf } from '../../../workspace/changes/set/set-folder.ts'
 import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
 import { digestOf, type Manifest, type ManifestFile, manifestName, type Progress } from './manifest.ts'
@@ -194,8 +195,10 @@ type HomeFiles = {
   readonly leftOut: readonly string[]
 }
 
-/** Folders that are made again by themselves, or belong to the running processes. */
+/** Folders of the home that are made again by themselves, or belong to the running processes. */
 const transient = new Set(['run', 'logs', 'caches', 'tmp', 'telegram'])
+/** Tells whether a folder is the view of a command that runs; a change set of the same name, which is kept, has a stage. */
+const isRunningView = (home: string, path: string) => /^changes\/tx-[^/]+$/.test(path) && stageOf(join(home, path)) === undefined
 /** Files with API keys, tokens and passwords. */
 const secret = /^(keys\.env|config\.env|config\/[^/]*\.env)$/
 
@@ -208,7 +211,7 @@ function homeFiles(home: string, { withKeys, except }: { readonly withKeys: bool
     for (const name of namesIn(join(home, folder)).sort()) {
       const path = folder === '' ? name : `${folder}/${name}`
       const found = lstatSync(join(home, path), { throwIfNoEntry: false })
-      if (!found || except.has(path) || (folder === '' && transient.has(name))) continue
+      if (!found || except.has(path) || (folder === '' && transient.has(name)) || isRunningView(home, path)) continue
       if (!withKeys && secret.test(path)) continue
       if (found.isDirectory()) walk(path)
       else if (found.isFile()) files.push({ path, mode: found.mode & 0o777 })
