@@ -151,12 +151,8 @@ function createRunLines(runId: string, agent: RunAgent): (entry: JournalEntry) =
   function session(at: number, answer?: string): RunLine[] {
     const { question } = seen
     if (!question) return []
-    const message = (role: string, content: string, when: number): RunLine => ({
-      file: 'session',
-      text: sessionLine({ role, content }, when),
-    })
-    const asked = question.isContinued ? [] : [message('user', question.text, question.at)]
-    return [...asked, ...(answer === undefined ? [] : [message('assistant', answer, at)])]
+    const asked = question.isContinued ? [] : [sessionMessage({ role: 'user', content: question.text }, question.at)]
+    return [...asked, ...(answer === undefined ? [] : [sessionMessage({ role: 'assistant', content: answer }, at)])]
   }
 
   function history(answer: string | undefined): RunLine[] {
@@ -171,6 +167,10 @@ function createRunLines(runId: string, agent: RunAgent): (entry: JournalEntry) =
     if (entry.kind === 'external') return external(entry)
     return entry.kind === 'note' ? note(entry) : []
   }
+}
+
+function sessionMessage(message: Parameters<typeof sessionLine>[0], at: number): RunLine {
+  return { file: 'session', text: sessionLine(message, at) }
 }
 
 function spelled({ name, input }: { readonly name: string; readonly input: unknown }): string {
