@@ -239,6 +239,20 @@ export function json<S extends z.ZodType>(schema: S, description: string) {
   return { description, content: { 'application/json': { schema } } }
 }
 
+/** The route on which a server describes itself. */
+export const documentRoute = {
+  method: 'get',
+  path: '/openapi.json',
+  summary: 'This API, described',
+  responses: { 200: json(z.looseObject({}), 'An OpenAPI 3.1 document') },
+} as const
+
+/** Describes all routes that were added so far. */
+export function documentOf<Caller extends Identity>(app: Api<Caller>, info: { title: string; version: string; description: string }) {
+  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })
+  return app.getOpenAPI31Document({ openapi: '3.1.0', info })
+}
+
 /** The content of a stream of server-sent events. */
 export const eventStream = { 'text/event-stream': { schema: z.string() } }
 

@@ -1,8 +1,7 @@
 /** Puts the routes of the gateway together, and describes them in /openapi.json. */
 
-import { z } from '@hono/zod-openapi'
 import { dashboardPage, pageFiles } from '../../dashboard/dashboard-page.ts'
-import { createApi, json, openRoute } from '../../http/api.ts'
+import { createApi, documentOf, documentRoute, openRoute } from '../../http/api.ts'
 import type { Caller } from './access.ts'
 import type { Gateway, GatewayApi, Routes } from './gateway.ts'
 import { errorFields, httpErrorOf } from './open-conversations.ts'
@@ -21,24 +20,9 @@ import { metricsRoutes, sessionRoutes, statusRoutes } from './routes/status.ts'
 export function gatewayApi(gateway: Gateway, failed: (error: unknown) => void): GatewayApi {
   const app: GatewayApi = createApi<Caller>({ errorOf: httpErrorOf, failed, errorFields })
   for (const add of gatewayRoutes) add(app, gateway)
-  app.openapi(
-    openRoute({
-      method: 'get',
-      path: '/openapi.json',
-      summary: 'This API, described',
-      responses: { 200: json(z.looseObject({}), 'An OpenAPI 3.1 document') },
-    }),
-    (c) => c.json(documentOf(app, gateway.version), 200),
-  )
+  const info = { title: 'BraidClaw', version: gateway.version, description: 'The gateway of a local-first agent runtime.' }
+  app.openapi(openRoute(documentRoute), (c) => c.json(documentOf(app, info), 200))
   return app
-}
-
-export function documentOf(app: GatewayApi, version: string) {
-  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })
-  return app.getOpenAPI31Document({
-    openapi: '3.1.0',
-    info: { title: 'BraidClaw', version, description: 'The gateway of a local-first agent runtime.' },
-  })
 }
 
 /** Lists the route modules of the gateway. */

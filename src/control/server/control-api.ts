@@ -2,7 +2,7 @@
 
 import { z } from '@hono/zod-openapi'
 import { dashboardPage, pageFiles } from '../../dashboard/dashboard-page.ts'
-import { createApi, createFailures, eventStream, json, openRoute } from '../../http/api.ts'
+import { createApi, createFailures, documentOf, documentRoute, eventStream, json, openRoute } from '../../http/api.ts'
 import { beginSession, endSession, sessionSeconds, unauthorized } from '../../http/callers.ts'
 import { prometheusText, prometheusType } from '../../http/prometheus.ts'
 import { createQuickRoutes } from '../../http/quick-routes.ts'
@@ -22,24 +22,10 @@ export function controlApi(server: ControlServer, failed: (error: unknown) => vo
   const quick = createQuickRoutes(app, createFailures(options))
   for (const add of controlRoutes) add(app, server, quick)
   describeModelPaths(app)
-  app.openapi(
-    controlRoute({
-      method: 'get',
-      path: '/openapi.json',
-      summary: 'This API, described',
-      responses: { 200: json(z.looseObject({}), 'An OpenAPI 3.1 document') },
-    }),
-    (c) => c.json(documentOf(app, server.version), 200),
-  )
+  const { version } = server
+  const info = { title: 'BraidClaw control plane', version, description: 'Tasks, budgets, approvals and runs of a fleet of agents.' }
+  app.openapi(controlRoute(documentRoute), (c) => c.json(documentOf(app, info), 200))
   return { fetch: (request, env) => quick.answer(request, env) ?? app.fetch(request, env) }
-}
-
-function documentOf(app: ControlApi, version: string) {
-  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })
-  return app.getOpenAPI31Document({
-    openapi: '3.1.0',
-    info: { title: 'BraidClaw control plane', version, description: 'Tasks, budgets, approvals and runs of a fleet of agents.' },
-  })
 }
 
 const controlRoutes: readonly ControlRoutes[] = [

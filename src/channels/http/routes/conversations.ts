@@ -1,7 +1,7 @@
 /** Lists, reads, renames and deletes conversations, and stops their commands in the background. */
 
 import { z } from '@hono/zod-openapi'
-import { addJsonRoute, count, inScope, json, plain, route } from '../../../http/api.ts'
+import { addJsonRoute, count, inScope, plain } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { ownerOf, signatureOf } from '../access.ts'
 import { conversationId, type Gateway, type GatewayApi, orMissing } from '../gateway.ts'
@@ -82,33 +82,23 @@ const jobId = z.string().regex(/^job-\d{1,9}$/, 'ids of commands in the backgrou
 
 /** Lists the commands in the background of a conversation, and stops them. */
 export function jobRoutes(app: GatewayApi, { host, openConversations }: Gateway): void {
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/conversations/{id}/jobs',
-      summary: 'Commands in the background of a conversation, oldest first',
-      request: { params: z.object({ id: conversationId }) },
-      responses: { 200: json(z.object({ jobs: z.array(job) }), 'Those of this process') },
-    }),
-    (c) => {
-      const { id } = c.req.valid('param')
-      openConversations.assertSees(c.var.caller, id)
-      return c.json({ jobs: host.jobs(id)?.list() ?? [] }, 200)
+  addJsonRoute(app, inScope('read'), 'get /conversations/{id}/jobs', {
+    summary: 'Commands in the background of a conversation, oldest first',
+    params,
+    gives: [z.object({ jobs: z.array(job) }), 'Those of this process'],
+    async answer({ caller, params: { id } }) {
+      openConversations.assertSees(caller, id)
+      return { jobs: host.jobs(id)?.list() ?? [] }
     },
-  )
-  app.openapi(
-    route('chat', {
-      method: 'post',
-      path: '/conversations/{id}/jobs/{job}/stop',
-      summary: 'Stop a command in the background',
-      request: { params: z.object({ id: conversationId, job: jobId }) },
-      responses: { 200: json(z.object({ id: z.string(), stopped: z.literal(true) }), 'It has ended') },
-    }),
-    async (c) => {
-      const { id, job } = c.req.valid('param')
-      openConversations.assertSees(c.var.caller, id)
-      if (!(await host.jobs(id)?.end(job, signatureOf(c.var.caller)))) throw new HttpError(404, 'no_job', `no ${job} runs here`)
-      return c.json({ id: job, stopped: true } as const, 200)
+  })
+  addJsonRoute(app, inScope('chat'), 'post /conversations/{id}/jobs/{job}/stop', {
+    summary: 'Stop a command in the background',
+    params: z.object({ id: conversationId, job: jobId }),
+    gives: [z.object({ id: z.string(), stopped: z.literal(true) }), 'It has ended'],
+    async answer({ caller, params: { id, job } }) {
+      openConversations.assertSees(caller, id)
+      if (!(await host.jobs(id)?.end(job, signatureOf(caller)))) throw new HttpError(404, 'no_job', `no ${job} runs here`)
+      return { id: job, stopped: true } as const
     },
-  )
+  })
 }

@@ -2,7 +2,7 @@
 
 import { z } from '@hono/zod-openapi'
 import type { CostReport, CostRow } from '../../../host/cost/cost.ts'
-import { json, route } from '../../../http/api.ts'
+import { addJsonRoute, inScope } from '../../../http/api.ts'
 import { spendKeys } from '../../../memory/spend/spend.ts'
 import { ownerOf } from '../access.ts'
 import { costReport } from '../answer-shapes.ts'
@@ -17,19 +17,12 @@ const query = z.object({
 const answer = z.object({ by: z.enum(spendKeys), ...costReport.shape })
 
 export function costRoutes(app: GatewayApi, { host }: Gateway): void {
-  app.openapi(
-    route('read', {
-      method: 'get',
-      path: '/cost',
-      summary: 'What the model calls have cost, against the limits',
-      request: { query },
-      responses: { 200: json(answer, 'Days are those of UTC') },
-    }),
-    async (c) => {
-      const report = await host.cost({ ...c.req.valid('query'), token: ownerOf(c.var.caller) })
-      return c.json(reportOut(report), 200)
-    },
-  )
+  addJsonRoute(app, inScope('read'), 'get /cost', {
+    summary: 'What the model calls have cost, against the limits',
+    query,
+    gives: [answer, 'Days are those of UTC'],
+    answer: async ({ caller, query }) => reportOut(await host.cost({ ...query, token: ownerOf(caller) })),
+  })
 }
 
 function reportOut({ rows, total, reserved, limits, dayAhead, ...rest }: CostReport): z.infer<typeof answer> {
