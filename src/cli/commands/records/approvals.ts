@@ -13,7 +13,7 @@ import { approvalRecords, existing, withChanges } from '../../../host/records/ap
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/text.ts'
 import type { Approval } from '../../../memory/approval-table.ts'
-import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
+import type { Arguments, Command, Example, Flags, Given } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
 import { printList } from '../../print-list.ts'
 
@@ -67,28 +67,22 @@ export const show = {
   },
 } as const satisfies Command<typeof jsonFlag, typeof asked>
 
-export const allow = {
-  flags: decisionFlags,
-  args: asked,
-  examples: [
-    ['run_4q2fqk8fd4spk980/call_1', 'a waiting turn continues at once'],
-    ['run_4q2fqk8fd4spk980/call_1 --json', 'applies what the command changed, also when nobody waits any more'],
-  ],
-  exits: [9],
-  run(context, flags, { id }) {
-    return decide(context, { ...flags, id, allowed: true })
-  },
-} as const satisfies Command<typeof decisionFlags, typeof asked>
+function deciding(allowed: boolean, examples: readonly Example[]) {
+  return {
+    flags: decisionFlags,
+    args: asked,
+    examples,
+    exits: [9],
+    run: (context, flags, { id }) => decide(context, { ...flags, id, allowed }),
+  } as const satisfies Command<typeof decisionFlags, typeof asked>
+}
 
-export const deny = {
-  flags: decisionFlags,
-  args: asked,
-  examples: [['run_4q2fqk8fd4spk980/call_1 --note "not on a Friday"', 'and why']],
-  exits: [9],
-  run(context, flags, { id }) {
-    return decide(context, { ...flags, id, allowed: false })
-  },
-} as const satisfies Command<typeof decisionFlags, typeof asked>
+export const allow = deciding(true, [
+  ['run_4q2fqk8fd4spk980/call_1', 'a waiting turn continues at once'],
+  ['run_4q2fqk8fd4spk980/call_1 --json', 'applies what the command changed, also when nobody waits any more'],
+])
+
+export const deny = deciding(false, [['run_4q2fqk8fd4spk980/call_1 --note "not on a Friday"', 'and why']])
 
 type Decided = Given<typeof decisionFlags> & { readonly id: string; readonly allowed: boolean }
 

@@ -94,25 +94,10 @@ export const edit = {
     })
     if (Object.keys(patch).length === 0) throw usageError('nothing to change; name a field, such as --daily 20k')
     await withControl(context, given, async (control) => {
-      const agent = await control.fleet.edit(id, patch)
-      show(context, { json: given.json ?? false, value: agent, text: `${agentLine(agent)}\n` })
+      show(context, { json: given.json ?? false, ...shown(await control.fleet.edit(id, patch)) })
     })
   },
 } as const satisfies Command<typeof editFlags, typeof agentArgs>
-
-export const remove = {
-  flags: controlFlags,
-  args: agentArgs,
-  examples: [['db-admin-2', 'its keys end, its leases are released; what it did stays in the records']],
-  exits: controlExits,
-  async run(context, given, { agent: typed }) {
-    const id = nameOf('agent', typed)
-    await withControl(context, given, async (control) => {
-      await control.fleet.remove(id)
-      show(context, { json: given.json ?? false, value: { id, removed: true }, text: `removed ${id}\n` })
-    })
-  },
-} as const satisfies Command<typeof controlFlags, typeof agentArgs>
 
 const pauseFlags = {
   reason: { type: 'text', about: 'Why; its worker and the dashboard show it' },
@@ -128,16 +113,13 @@ export const pause = {
     const id = nameOf('agent', typed)
     await withControl(context, given, async (control) => {
       const agent = await control.fleet.pause(id, given.reason ?? '')
-      show(context, {
-        json: given.json ?? false,
-        value: agent,
-        text: `${agentLine(agent)}; to resume it: braidclaw control agent resume ${id}\n`,
-      })
+      const advice = `; to resume it: braidclaw control agent resume ${id}`
+      show(context, { json: given.json ?? false, ...shown(agent, advice) })
     })
   },
 } as const satisfies Command<typeof pauseFlags, typeof agentArgs>
 
-function changing(example: Example, change: (control: Control, id: string) => Promise<Agent>) {
+function changing(example: Example, change: (control: Control, id: string) => Promise<Shown>) {
   return {
     flags: controlFlags,
     args: agentArgs,
@@ -146,19 +128,29 @@ function changing(example: Example, change: (control: Control, id: string) => Pr
     async run(context, given, { agent: typed }) {
       const id = nameOf('agent', typed)
       await withControl(context, given, async (control) => {
-        const agent = await change(control, id)
-        show(context, { json: given.json ?? false, value: agent, text: `${agentLine(agent)}\n` })
+        show(context, { json: given.json ?? false, ...(await change(control, id)) })
       })
     },
   } as const satisfies Command<typeof controlFlags, typeof agentArgs>
 }
 
-export const resume = changing(['sysadmin', 'it claims tasks again'], (control, id) => control.fleet.resume(id))
-export const wake = changing(['sysadmin', 'a worker that waits looks for tasks at once'], (control, id) => control.fleet.wake(id))
+export const resume = changing(['sysadmin', 'it claims tasks again'], async (control, id) => shown(await control.fleet.resume(id)))
+export const wake = changing(['sysadmin', 'a worker that waits looks for tasks at once'], async (control, id) =>
+  shown(await control.fleet.wake(id)),
+)
+export const remove = changing(
+  ['db-admin-2', 'its keys end, its leases are released; what it did stays in the records'],
+  async (control, id) => {
+    await control.fleet.remove(id)
+    return { value: { id, removed: true }, text: `removed ${id}\n` }
+  },
+)
 
-function agentLine(agent: Agent): string {
+type Shown = { readonly value: unknown; readonly text: string }
+
+function shown(agent: Agent, advice = ''): Shown {
   const { id, role, paused_reason: reason } = agent
-  return `${id} (${role})  ${agentState(agent)}${agent.paused && reason ? `: ${reason}` : ''}`
+  return { value: agent, text: `${id} (${role})  ${agentState(agent)}${agent.paused && reason ? `: ${reason}` : ''}${advice}\n` }
 }
 
 const makeFlags = { ...keyFlags, ...controlFlags } as const satisfies Flags
@@ -231,12 +223,11 @@ async function onlyKey(control: Control, agent: string): Promise<string> {
   throw usageError(`${agent} has ${keys.length} keys in force; name one: ${keys.map((each) => each.key_id).join(', ')}`)
 }
 
-const newOperatorFlags = { ...keyFlags, ...controlFlags } as const satisfies Flags
 const newOperatorArgs = { name: { type: 'text', about: 'The name of its holder, which records show' } } as const satisfies Arguments
 const operatorArgs = { id: { type: 'text', about: 'Its id, as "control operator list" shows it' } } as const satisfies Arguments
 
 export const createOperator = {
-  flags: newOperatorFlags,
+  flags: makeFlags,
   args: newOperatorArgs,
   examples: [
     ['anna', 'shown only once; its holder may do everything'],
@@ -255,7 +246,7 @@ export const createOperator = {
       })
     })
   },
-} as const satisfies Command<typeof newOperatorFlags, typeof newOperatorArgs>
+} as const satisfies Command<typeof makeFlags, typeof newOperatorArgs>
 
 export const listOperators = {
   flags: controlFlags,
