@@ -57,8 +57,8 @@ test('a turn of text loads few files and few bytes', async () => {
   // The first turn of a home also tries the sandbox.
   const { paths, bytes } = await turn(home, text)
   expect(paths).toContain('src/main.ts')
-  expect(paths.length).toBeLessThanOrEqual(252)
-  expect(bytes).toBeLessThanOrEqual(1_160_000)
+  expect(paths.length).toBeLessThanOrEqual(227)
+  expect(bytes).toBeLessThanOrEqual(1_040_000)
   const unneeded = /^src\/(control|dashboard|sandbox\/bubblewrap|security\/command\/judge)|tool-executor|line-editor/
   expect(paths.filter((path) => unneeded.test(path))).toEqual([])
 })
@@ -69,7 +69,7 @@ test('a turn that reads a file loads the tools, and no sandbox', async () => {
   await turn(home, text)
   const { paths } = await turn(home, read)
   expect(paths).toContain('src/host/toolset/tool-executor.ts')
-  expect(paths.length).toBeLessThanOrEqual(295)
+  expect(paths.length).toBeLessThanOrEqual(282)
   expect(paths.filter((path) => path.startsWith('src/sandbox/bubblewrap/'))).toEqual([])
 })
 
