@@ -96,7 +96,7 @@ describe('2: usage', () => {
     [['agent', 'what', 'is', '`id`?'], "To ask something: braidclaw agent -m 'what is `id`?'\n"],
     [['provider', 'test'], '<name> is missing'],
     [['tool', 'run', '--json', '{}'], '<name> is missing'],
-    [['receipt', 'verify', '--against', 'rubbish'], 'is not an anchor line'],
+    [['receipt', 'verify', '--against', 'rubbish'], 'neither an anchor line'],
   ]
 
   test.each(isDeep ? wrong : wrong.filter((_, at) => at % 3 === 0))('%j', async (args, says) => {
