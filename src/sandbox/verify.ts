@@ -8,13 +8,13 @@ import { isWithin } from './protect/places.ts'
 
 type Mount = { readonly device: string; readonly root: string; readonly at: string }
 
-const TRIES = 5_000
+const PATIENCE_MS = 10_000
 const PAUSE_MS = 0.2
 
-/** Waits until the sandbox is set up. @returns the problem as a message */
+/** Waits for its set-up. @returns the problem as a message */
 export async function verifyMounts(pid: number, paths: readonly string[]): Promise<string | undefined> {
   if (paths.length === 0) return undefined
-  for (let tries = 0; tries < TRIES; tries++) {
+  for (const until = performance.now() + PATIENCE_MS; performance.now() < until; ) {
     const mounts = mountsOf(pid)
     if (mounts === undefined) return undefined
     if (isSetUp(mounts)) return misplaced(mounts, paths)

@@ -178,7 +178,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       async close() {
         running.closed = true
         await turns.close()
-        // A sandbox that is being made would leave its folders behind.
+        // A half-made sandbox would leave its folders behind.
         await running.preparing
         await (await toolRuntime.settled())?.close()
         closed()
@@ -187,7 +187,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   }
 }
 
-/** A model that answers at once has no need of it, and most models think for longer. */
+/** A model that answers at once needs no preparation. */
 const thinkingMs = 50
 
 /** Calls `prepare` while the model thinks about its reply. */
