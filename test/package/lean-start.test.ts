@@ -5,6 +5,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Nest, nest } from '../support/cli.ts'
 import { dialects, type Speech } from '../support/dialects.ts'
+import { needs } from '../support/needs.ts'
 import { until } from '../support/until.ts'
 import { sends, startFake } from '../support/vendor-fake.ts'
 
@@ -51,10 +52,10 @@ async function turn(home: Nest, speeches: readonly Speech[], thought?: () => Pro
 const text = [{ text: ['Hello.'] }]
 const read = [{ calls: [{ id: 'c1', name: 'file_read', args: ['{"path":"notes.txt"}'] }] }, ...text]
 
-test('a turn of text loads few files and few bytes', async () => {
+test.if(needs('bwrap'))('a turn of text loads few files and few bytes', async () => {
   using home = nest()
   await turn(home, text)
-  // The first turn of a home also tries the sandbox.
+  // The first turn of a home also tries the sandbox, and without bubblewrap each turn does.
   const { paths, bytes } = await turn(home, text)
   expect(paths).toContain('src/main.ts')
   expect(paths.length).toBeLessThanOrEqual(227)
@@ -63,7 +64,7 @@ test('a turn of text loads few files and few bytes', async () => {
   expect(paths.filter((path) => unneeded.test(path))).toEqual([])
 })
 
-test('a turn that reads a file loads the tools, and no sandbox', async () => {
+test.if(needs('bwrap'))('a turn that reads a file loads the tools, and no sandbox', async () => {
   using home = nest()
   home.file('notes.txt', 'milk')
   await turn(home, text)
