@@ -193,7 +193,7 @@ export async function askModel({ question, request, messages, window, record }: 
   await window.ready(question.signal)
   let refused: { readonly reply: Extract<ModelReply, { type: 'model.fail' }>; readonly note: string | undefined } | undefined
   for (let repeats = 0; ; repeats += 1) {
-    const trim = repeats > mostRepeats ? undefined : await messages.makeRoom(question.signal, refused)
+    const trim = repeats > mostRepeats ? undefined : await messages.trimToFit(question.signal, refused)
     if (trim && (await record(trim)) !== undefined) return unasked
     const tokens = window.tokens()
     if (refused && !trim) return tooLong(refused.reply, { used: messages.size(), tokens, note: refused.note })

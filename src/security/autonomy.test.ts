@@ -26,7 +26,7 @@ function said(autonomy: Levels['autonomy'], call: Rated, more: Partial<Levels> =
   return `${verdict} ${rule}`
 }
 
-/** What readonly, supervised, supervised with --auto, and full say of a command. */
+/** Returns the verdicts on a command of readonly, supervised, supervised with --auto, and full. */
 function levels(risk: Risk, command: CommandFacts, more: Partial<Levels> = {}): string[] {
   const call = rated(risk, { reads: risk === 'low', command })
   return [

@@ -4,7 +4,7 @@ import type { SpawnResult } from './process.ts'
 
 const failed: SpawnResult = { ok: true, code: 6, leftBehind: false, sandbox: 'bubblewrap' }
 
-/** What the programs print in a sandbox without a network. */
+/** Lists the lines that programs print in a sandbox without a network. */
 const outputs = {
   curl: 'curl: (6) Could not resolve host: example.org',
   npm: 'npm error code EAI_AGAIN\nnpm error syscall getaddrinfo',

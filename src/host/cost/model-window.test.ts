@@ -37,7 +37,7 @@ afterEach(() => {
 
 const never = new AbortController().signal
 
-/** What a process of the home sees; `steps` are the writes that wait for the next record. */
+/** Opens the windows as a process of the home does; `steps` are the writes that wait for the next record. */
 function process(run = true) {
   const steps: (() => void)[] = []
   const add = async (step: () => void) => {

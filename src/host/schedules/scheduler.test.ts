@@ -66,7 +66,7 @@ async function home() {
   }
   return {
     ...{ clock, log, process, kill },
-    /** What the journal has of a run. */
+    /** Appends the start of a run to the journal. */
     ran: (run: Partial<RunIdentity>, at: number) =>
       stage.memory.journal.append({ run: runOf(1, run), kind: 'external', type: 'run.start', at, body: {} }),
     async [Symbol.asyncDispose]() {

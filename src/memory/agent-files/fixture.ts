@@ -9,7 +9,7 @@ import { type Disk, realDisk } from './disk.ts'
 
 export type AgentFolderFixture = {
   readonly folder: string
-  /** What was logged, as `level event {fields}`. */
+  /** The logged lines, as `level event {fields}`. */
   readonly logged: string[]
   readonly clock: { now: number }
   open(own?: Partial<RecallOptions>): Recall

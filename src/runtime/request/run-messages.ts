@@ -73,10 +73,10 @@ export function createRunMessages({ runId, history, openMessages, request, windo
   const size = () => fixedSize() + sum(earlier, sizeOf) + sum(turn, sizeOf)
 
   /**
-   * Returns the event that makes room before the next request; undefined when that fits, or nothing can be shortened.
+   * Returns the event that shortens the next request to fit; undefined when it fits, or nothing can be shortened.
    * @param refused the model refused the request for its length; the text, if any, is for the person
    */
-  async function makeRoom(signal: AbortSignal, refused?: { readonly note?: string | undefined }) {
+  async function trimToFit(signal: AbortSignal, refused?: { readonly note?: string | undefined }) {
     if (window === undefined) return undefined
     const [tokens, factor] = [window.tokens(), window.scale()]
     const room = tokens / factor
@@ -123,7 +123,7 @@ export function createRunMessages({ runId, history, openMessages, request, windo
     /** Returns the estimated tokens of the next request; 0 without a window. */
     size: () => (window === undefined ? 0 : Math.ceil(size() * window.scale())),
     bound,
-    makeRoom,
+    trimToFit,
   }
 }
 

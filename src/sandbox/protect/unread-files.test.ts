@@ -32,7 +32,7 @@ test('finds the files at any depth, through links, and not among packages', () =
   expect(findUnread({ patterns: [], workspace: at.workspace, home: at.settings.home }).files).toEqual([])
 })
 
-/** What showed the content of such files through a command, and through a copy of them to a tool that reads. */
+/** These ways showed the content of such files: by a command, and by a copy of them that a tool reads. */
 const ways = [
   'grep -rn canary .',
   'find . -type f -exec cat {} +',

@@ -25,7 +25,7 @@ function odd(): ServiceRun & Disposable {
   }
 }
 
-/** What systemd says of a unit that it never sees running. */
+/** Lets systemd verify a unit, which it never starts. */
 function verified({ logPath }: ServiceRun, run: ServiceRun): { readonly exitCode: number; readonly says: string } {
   const folder = join(logPath, '..')
   const unit = join(folder, 'braidclaw.service')

@@ -67,7 +67,7 @@ function* postCompletion(context: PlaneContext, posted: CompletionPost): Command
   return yield* storeActivity(context, posted, { taskId: int(task, 'id') })
 }
 
-/** Returns the reply to the same completion: any second one of a run, since a run completes its task once; one with the same content of any other caller. */
+/** Returns the reply to an earlier completion of the same run; where no run is named, to one with the same content. */
 function* sameCompletion({ caller, post }: CompletionPost): Command<ActivityReply | undefined> {
   const rows = yield [
     "SELECT run_id, agent_id, body FROM activity WHERE task_id = ? AND event_type = 'task_completed' ORDER BY id DESC LIMIT 1",

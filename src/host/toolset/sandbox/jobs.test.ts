@@ -92,7 +92,7 @@ describe('what it printed', () => {
 })
 
 describe('how it ends', () => {
-  test('within the moment as any command does, and the number of the next is another', async () => {
+  test('within the first moment it is reported like any command, and the next job has another number', async () => {
     const at = fake()
     const begun = start(at)
     await Bun.sleep(0)

@@ -20,7 +20,7 @@ const repository = (git = '.git', config = base): Tree => ({
 
 type ChangedFile = { readonly [path: string]: FixtureEntry | undefined }
 
-/** What happens in `full` after a yes, so nothing but a refusal counts. */
+/** Judges as `full` does after an approval, so that only a refusal counts. */
 const verdict = (before: Tree, changed: ChangedFile) => review(before, changed, { level: 'full', approved: true })
 const isDenied = (before: Tree, changed: ChangedFile) =>
   expect([changed, verdict(before, changed)]).toEqual([changed, expect.objectContaining({ verdict: 'deny', rule: 'changes.git' })])

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { parseGitConfig } from './git-config.ts'
 
-/** What the real git reads in the file: NUL-separated `key\nvalue`, or `key` alone for a name without "=". */
+/** Returns the settings that the real git reads in the file: NUL-separated `key\nvalue`, or `key` alone for a name without "=". */
 function read(text: string): (readonly [string, string | undefined])[] | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-config-'))
   const file = join(folder, 'config')
