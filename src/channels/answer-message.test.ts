@@ -21,9 +21,17 @@ async function answered(text: string, interrupted: InterruptedTurn | string) {
   const { take } = createAnswers({
     log: () => {},
     answering: async () => ({ conversation: conversation as Conversation, compact: async () => {} }),
+    schedules: () => Promise.reject(new Error('not asked')),
     questions: {} as Parameters<typeof createAnswers>[0]['questions'],
   })
-  await take({ channel: 'c', from: 'test', text, asks: false, answer: async (said: string) => void answers.push(said) } as AdmittedMessage)
+  await take({
+    access: {},
+    channel: 'c',
+    from: 'test',
+    text,
+    asks: false,
+    answer: async (said: string) => void answers.push(said),
+  } as AdmittedMessage)
   return { runs, answers }
 }
 

@@ -1,7 +1,9 @@
 /** Answers one message of a channel: it runs the turn, sends the answer, and only then compacts the history. */
 
 import type { Conversation } from '../host/api.ts'
+import type { Schedules } from '../host/contract/schedules-api.ts'
 import { FailureError } from '../host/failure.ts'
+import { schedulesCommand } from '../host/schedules/chat-schedules.ts'
 import { errorText } from '../kit/errors.ts'
 import type { AgentEvent, Ending } from '../runtime/event.ts'
 import { endingNote, isUnanswered, rememberedOf } from '../runtime/history-text.ts'
@@ -25,12 +27,13 @@ type AnswerOptions = {
    */
   readonly answering: (message: Pick<AdmittedMessage, 'conversation' | 'access'>) => Promise<AnsweringConversation>
   readonly questions: ChannelQuestions
+  readonly schedules: () => Promise<Schedules>
 }
 
 /** Discord's "typing" indicator fades after ten seconds, Telegram's after five. */
 const WORKING_MS = 4_500
 
-export function createAnswers({ log, answering, questions }: AnswerOptions) {
+export function createAnswers({ log, answering, questions, schedules }: AnswerOptions) {
   const compacting = new Map<string, Promise<void>>()
 
   /** Answers one message; never rejects. */
@@ -55,8 +58,10 @@ export function createAnswers({ log, answering, questions }: AnswerOptions) {
     const report: { result?: string } = {}
     const text = message.complete ? await message.complete({ conversation, access }) : message.text
     if (text === undefined) return { text: '[stopped]' }
-    const jobs = await jobsCommand(text, conversation, from)
-    if (jobs !== undefined) return { text: jobs }
+    const told =
+      (await jobsCommand(text, conversation, from)) ??
+      (access.schedules && (await schedulesCommand(text, schedules, { channel: access.channel, conversationId: conversation.id })))
+    if (told !== undefined) return { text: told }
     const turn = text.trim() === '/continue' ? await continueTurn(conversation).catch(refusalOf) : { prompt: text }
     if (typeof turn === 'string') return { text: `[${turn}]` }
     const ending = await takeTurn({

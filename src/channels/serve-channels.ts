@@ -63,7 +63,7 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
     const { provider, tools, sandbox } = options
     const answering = { provider, tools, sandbox }
     const questions = createChannelQuestions()
-    const answers = createAnswers({ log, answering: conversations.answering, questions })
+    const answers = createAnswers({ log, answering: conversations.answering, questions, schedules: host.schedules })
     const queue = createMessageQueue<AdmittedMessage>({ take: answers.take, log })
     const admission = createAdmission({ log, now: Date.now })
     const { addresses } = (await host.schedules()).store

@@ -237,6 +237,10 @@ CREATE TABLE model_windows(
   PRIMARY KEY (provider, address, model)
 ) STRICT, WITHOUT ROWID;
 `,
+  // 1: the agent made the schedule for a chat, with the tool schedule.
+  `
+ALTER TABLE schedules ADD COLUMN made_in_chat INTEGER NOT NULL DEFAULT 0;
+`,
 ]
 
 /** Approvals and rules of an older schema are sealed when it is brought up to this one. */

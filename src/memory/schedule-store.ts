@@ -114,7 +114,10 @@ type ScheduleTable = {
 }
 
 const scheduleColumns = `id, name, kind, spec, zone, anchor, message, workspace, agent, autonomy, conversation, channel, recipient,
-  check_command AS checkCommand, missed, overlap, pause_after AS pauseAfter, state, why, checked, failures, created`
+  check_command AS checkCommand, missed, overlap, pause_after AS pauseAfter, state, why, checked, failures, created,
+  made_in_chat AS madeInChat`
+
+const places = '?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?'
 
 /** Stores schedules: what a person decided, and which of them are active. */
 function createScheduleTable(store: Store): ScheduleTable {
@@ -127,14 +130,14 @@ function createScheduleTable(store: Store): ScheduleTable {
       )
     },
     add(row) {
-      const put = sql<never, SqlValues>(`INSERT INTO schedules VALUES (${Array(22).fill('?').join(', ')}) ON CONFLICT (name) DO NOTHING`)
+      const put = sql<never, SqlValues>(`INSERT INTO schedules VALUES (${places}) ON CONFLICT (name) DO NOTHING`)
       return write(() => put.run(...valuesOf(row)).changes > 0)
     },
     change(id, definition, checked) {
       write(() => {
         const row = sql<ScheduleRow, [string]>(`SELECT ${scheduleColumns} FROM schedules WHERE id = ?`).get(id)
         if (!row) return
-        const put = sql<never, SqlValues>(`INSERT OR REPLACE INTO schedules VALUES (${Array(22).fill('?').join(', ')})`)
+        const put = sql<never, SqlValues>(`INSERT OR REPLACE INTO schedules VALUES (${places})`)
         put.run(...valuesOf({ ...row, ...definition, checked }))
       })
     },
@@ -162,10 +165,10 @@ type SqlValues = (string | number | null)[]
 
 function valuesOf(row: ScheduleRow): SqlValues {
   const { id, name, kind, spec, zone, anchor, message, workspace, agent, autonomy, conversation, channel, recipient } = row
-  const { checkCommand, missed, overlap, pauseAfter, state, why, checked, failures, created } = row
+  const { checkCommand, missed, overlap, pauseAfter, state, why, checked, failures, created, madeInChat } = row
   return [
     ...[id, name, kind, spec, zone, anchor, message, workspace, agent, autonomy, conversation, channel, recipient],
-    ...[checkCommand, missed, overlap, pauseAfter, state, why, checked, failures, created],
+    ...[checkCommand, missed, overlap, pauseAfter, state, why, checked, failures, created, madeInChat],
   ]
 }
 
@@ -329,6 +332,8 @@ export type ScheduleDefinition = {
   readonly overlap: 'skip' | 'wait'
   /** After so many failures in a row the schedule pauses; 0: never. */
   readonly pauseAfter: number
+  /** 1 when the agent made it for the chat `recipient`: it may then do no more than that channel permits. */
+  readonly madeInChat: 0 | 1
 }
 
 export type ScheduleState = 'active' | 'paused' | 'done'

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import type { Ahead, CacheOwner, PrivateView, SandboxSettings, Spawn, SpawnPlan, SpawnResult } from './contract.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { shareEtc } from './filesystem/shared-etc.fixture.ts'
-import { fixedPath } from './install.ts'
 import { removeTree } from './transaction/layer-files.ts'
+import { fixedPath } from './trial-key.ts'
 
 /** Serves `test.if` like `needs` of test/support/needs.ts, which only tests may import. */
 export function hasBubblewrap(): boolean {

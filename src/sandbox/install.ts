@@ -1,9 +1,7 @@
 /** Tells the user, as commands to copy, what to do when no sandbox works. */
 
 import { existsSync, readFileSync } from 'node:fs'
-
-/** Contains only programs of the system, and no folder that a command could write to. */
-export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+import { fixedPath, notWorking } from './trial-key.ts'
 
 export const install = 'install the package "bubblewrap" (apt install bubblewrap, dnf install bubblewrap, apk add bubblewrap)'
 
@@ -24,9 +22,6 @@ export const notInstalled: Lack = {
     'sudo apk add bubblewrap       # Alpine',
   ],
 }
-
-/** Starts every message about a bubblewrap that is there. */
-export const notWorking = 'bubblewrap is installed but does not work here'
 
 export function doesNotWork(complaint: string): Lack {
   const why = `${notWorking}: ${complaint.replace(/^the sandbox could not be set up: /, '')}`

@@ -3,10 +3,11 @@ import { chmodSync, copyFileSync, cpSync, mkdirSync, readdirSync, statSync, utim
 import { join } from 'node:path'
 import { isDeep } from '../../test/support/tier.ts'
 import { confined, hasBubblewrap, place, type Running } from './fixture.ts'
-import { fixedPath, install } from './install.ts'
+import { install } from './install.ts'
 import { landlockVersion } from './landlock/landlock-launch.ts'
 import { dropRights } from './left-rights.ts'
 import { openLibc } from './libc.ts'
+import { fixedPath } from './trial-key.ts'
 
 const kinds = (['bubblewrap', 'landlock'] as const).filter((kind) =>
   kind === 'bubblewrap' ? hasBubblewrap() : landlockVersion(openLibc()) > 0,

@@ -8,8 +8,8 @@ import { dirname, join } from 'node:path'
 import { errorText } from '../kit/errors.ts'
 import type { Log } from '../runtime/port.ts'
 import type { Spawn } from './contract.ts'
-import { fixedPath } from './install.ts'
 import { isWithin } from './protect/places.ts'
+import { fixedPath } from './trial-key.ts'
 
 const SET_USER = 0o4000
 const SET_GROUP = 0o2000

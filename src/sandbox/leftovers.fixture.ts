@@ -3,8 +3,8 @@
 import { mkdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { createGate, gateArgument } from './bubblewrap/warm-sandbox.ts'
-import { fixedPath } from './install.ts'
 import { markOption, sandboxMark } from './private-folder.ts'
+import { fixedPath } from './trial-key.ts'
 
 /** The number of our own PID namespace. */
 export function namespace(): string {

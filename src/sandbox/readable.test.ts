@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import type { Sandbox, SpawnPlan } from './contract.ts'
 import { createSandbox } from './create-sandbox.ts'
 import { hasBubblewrap, place } from './fixture.ts'
-import { fixedPath } from './install.ts'
 import { withoutMounts } from './readable.ts'
+import { fixedPath } from './trial-key.ts'
 
 const ground = { outside: '' }
 beforeAll(() => {

@@ -1,13 +1,13 @@
 /** Tries to break out of a sandbox in every known way, for real, and reports which layer stopped each attempt. */
 
 import type { Sandbox } from './contract.ts'
-import { fixedPath } from './install.ts'
 import { type EscapeAttempt, type Field, sh } from './probe/attempt.ts'
 import { fileAttempts } from './probe/files.ts'
 import { kernelAttempts } from './probe/kernel.ts'
 import { networkAttempts } from './probe/network.ts'
 import { type Ground, openOutside } from './probe/probe-fixture.ts'
 import { processAttempts } from './probe/processes.ts'
+import { fixedPath } from './trial-key.ts'
 
 /** `layer` is `none` when the attempt succeeded. A skipped attempt proves nothing: it was neither stopped nor successful. */
 export type ProbeResult = {

@@ -1,7 +1,12 @@
 /** Computes a key of everything that decides whether a sandbox works here: an equal key makes another trial unnecessary. */
 
 import { readFileSync, readlinkSync, statSync } from 'node:fs'
-import { fixedPath } from './install.ts'
+
+/** Contains only programs of the system, and no folder that a command could write to. */
+export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/** Starts every message about a bubblewrap that is there. */
+export const notWorking = 'bubblewrap is installed but does not work here'
 
 /**
  * Covers everything that can change bubblewrap's success while the machine stays up: the program, kernel settings, and the restrictions of

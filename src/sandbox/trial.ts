@@ -4,8 +4,9 @@ import { errorText } from '../kit/errors.ts'
 import { namespaceArguments } from './bubblewrap/namespaces.ts'
 import { chooseCover, directWorkspace, viewArguments } from './bubblewrap/view.ts'
 import type { Layer, SandboxKind } from './contract.ts'
-import { doesNotWork, fixedPath, type Lack, notInstalled, notLinux } from './install.ts'
+import { doesNotWork, type Lack, notInstalled, notLinux } from './install.ts'
 import { type Places, resolvePlaces } from './protect/places.ts'
+import { fixedPath } from './trial-key.ts'
 
 export type Trial = { readonly ok: true } | ({ readonly ok: false } & Lack)
 

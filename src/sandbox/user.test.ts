@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { chmodSync, chownSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { hasBubblewrap, place } from './fixture.ts'
-import { fixedPath } from './install.ts'
+import { fixedPath } from './trial-key.ts'
 
 /** Only root can switch to an ordinary user, and tests as root prove nothing about ordinary users. */
 const canSwitch = hasBubblewrap() && process.getuid?.() === 0 && Bun.which('setpriv') !== null

@@ -12,10 +12,10 @@ import { fileWrite } from './builtin/file_write.ts'
 import { type Get, http } from './builtin/http.ts'
 import { memorySearch, type Search } from './builtin/memory_search.ts'
 import { type ReadResult, resultRead } from './builtin/result_read.ts'
+import { type ScheduleInChat, schedule } from './builtin/schedule.ts'
 import { search } from './builtin/search.ts'
 import { type ShellPlan, shell } from './builtin/shell.ts'
-import { type Jobs, shellOutput } from './builtin/shell_output.ts'
-import { shellStop } from './builtin/shell_stop.ts'
+import { type Jobs, shellOutput, shellStop } from './builtin/shell_output.ts'
 import { time } from './builtin/time.ts'
 import type { Spawn } from './process.ts'
 import { type ShellTimes, type ToolKind, toolFrom } from './tool-kind.ts'
@@ -38,6 +38,8 @@ export type ToolDeps = {
   /** Limit of what the model sees of one result, in bytes. */
   readonly shownBytes: () => number
   readonly result: ReadResult
+  /** Absent: nobody can be answered later. */
+  readonly scheduleInChat?: ScheduleInChat | undefined
 }
 
 export const toolKinds: readonly ToolKind<Tool['parameters'], ToolDeps>[] = [
@@ -53,6 +55,7 @@ export const toolKinds: readonly ToolKind<Tool['parameters'], ToolDeps>[] = [
   shellStop,
   http,
   memorySearch,
+  schedule,
   resultRead,
   askUser,
 ]

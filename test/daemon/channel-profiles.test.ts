@@ -228,7 +228,9 @@ test('doctor and policy explain say who may talk on a channel, and what is decid
   using nobody = discordHome(fake)
   const told = (await nobody.run(['doctor'], { env: { PLANCKCLAW_FIFOS: join(nobody.dir, 'fifos') } })).stdout
   expect(told).toContain('channel     fifo: you, because its folder is yours alone; profile operator: supervised')
-  expect(told).toContain('channel     discord: nobody listed; profile chat: readonly, tools time, memory_search, a memory of their own')
+  expect(told).toContain(
+    'channel     discord: nobody listed; profile chat: readonly, tools time, memory_search, schedule, a memory of their own',
+  )
   expect(told).toContain('put ids of people into channels.discord.users')
   using at = discordHome(fake, `users = ["${ADA}"]\nautonomy = "full"\ntools_allow = ["file_write"]\n`)
   expect((await at.run(['doctor'])).stdout).toContain('discord: 1 person listed; profile chat: supervised, tools file_write')

@@ -41,8 +41,18 @@ test('what a profile leaves out comes from its kind, and an unknown channel is a
   const config = configOf({ user: '' })
   expect(channelProfileOf(config, { name: 'new' })).toEqual({
     ...{ channel: 'new', profile: 'chat', users: [], approvers: [], memory: 'own' },
-    ...{ tools: ['time', 'memory_search'], level: 'readonly' },
+    ...{ tools: ['time', 'memory_search', 'schedule'], level: 'readonly', schedules: true },
   })
+  for (const [users, people] of [
+    [['*'], undefined],
+    [['1'], { byToken: true }],
+  ] as const) {
+    const open = channelProfileOf(configOf({ user: `[channels.telegram]\nusers = ${JSON.stringify(users)}\n` }), {
+      name: 'telegram',
+      people,
+    })
+    expect([open.tools, open.schedules]).toEqual([['time', 'memory_search'], undefined])
+  }
   expect(channelProfileOf(config, { name: 'fifo', people: { profile: 'operator', users: ['*'] } })).toEqual({
     ...{ channel: 'fifo', profile: 'operator', users: ['*'], approvers: [], memory: 'all' },
   })

@@ -29,6 +29,8 @@ export type ChannelProfile = {
   readonly tools?: readonly string[]
   readonly level?: (typeof autonomyLevels)[number]
   readonly memory: 'own' | 'all'
+  /** A conversation may schedule answers to its own chat. */
+  readonly schedules?: true
   readonly folder?: string
   /** The id of the access token that the request carried. */
   readonly token?: string
@@ -46,7 +48,7 @@ function profileRows({ profile = 'chat', users = [], form = 'any' }: People = {}
       values: ['operator', 'chat'],
       default: profile,
       about:
-        'What people may do there. operator: what you may do yourself. chat: readonly, the tools time and memory_search, and a memory of their own.',
+        'What people may do there. operator: what you may do yourself. chat: readonly, the tools time and memory_search (and schedule, where users are named), and a memory of their own.',
     },
     users: {
       type: 'words',
@@ -104,7 +106,9 @@ export function rowsOf({ people, settings }: { readonly people?: People; readonl
 export function channelProfileOf(config: Pick<Config, 'channels'>, { name, people }: NamedChannel): ChannelProfile {
   const values = channelSettings(config, { name, settings: profileRows(people) })
   const isChat = values.profile === 'chat'
-  const tools = values.toolsAllow ? withParts(values.toolsAllow) : isChat ? chatTools : undefined
+  // Strangers may schedule something only when the operator names that tool.
+  const isClosed = !people?.byToken && !values.users.includes(everyone)
+  const tools = values.toolsAllow ? withParts(values.toolsAllow) : isChat ? [...chatTools, ...(isClosed ? ['schedule'] : [])] : undefined
   const level = values.autonomy ?? (isChat ? 'readonly' : undefined)
   return {
     channel: name,
@@ -112,6 +116,7 @@ export function channelProfileOf(config: Pick<Config, 'channels'>, { name, peopl
     users: values.users,
     approvers: values.approvers,
     memory: values.memory ?? (isChat ? 'own' : 'all'),
+    ...(!people?.byToken && (tools?.includes('schedule') ?? isClosed) ? { schedules: true } : {}),
     ...(tools ? { tools } : {}),
     ...(level ? { level } : {}),
     folder: values.folder,

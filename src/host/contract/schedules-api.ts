@@ -1,6 +1,6 @@
 /** Declares what entrances see of schedules. Times are ISO 8601 in UTC. */
 
-import type { ScheduleRow, ScheduleStore } from '../../memory/schedule-store.ts'
+import type { ScheduleDefinition, ScheduleRow, ScheduleStore } from '../../memory/schedule-store.ts'
 
 /** When a schedule is due, as a person writes it: exactly one of them. */
 export type WrittenTiming = { readonly at?: string | undefined; readonly every?: string | undefined; readonly cron?: string | undefined }
@@ -24,7 +24,7 @@ export type ScheduleOptions = {
   readonly pauseAfter?: number | undefined
 }
 
-export type NewSchedule = ScheduleOptions & { readonly name: string; readonly timing: WrittenTiming }
+export type NewSchedule = ScheduleOptions & { readonly name: string; readonly timing: WrittenTiming; readonly madeInChat?: true }
 
 export type ScheduleChange = ScheduleOptions & { readonly name?: string | undefined; readonly timing?: WrittenTiming | undefined }
 
@@ -76,6 +76,8 @@ export type Schedule = {
   /** Failures in a row. */
   readonly failures: number
   readonly created: string
+  /** The agent made it for the chat that it answers to. */
+  readonly madeInChat?: true
   readonly last?: ScheduledRun
 }
 
@@ -90,8 +92,8 @@ export type Schedules = {
   show(name: string): Schedule
   /** Latest first. */
   runs(name: string, limit: number): readonly ScheduledRun[]
-  /** @throws FailureError `usage` that says what is wrong */
-  add(newSchedule: NewSchedule): Schedule
+  /** `accept` may refuse the definition by throwing. @throws FailureError `usage` that says what is wrong */
+  add(newSchedule: NewSchedule, accept?: (definition: ScheduleDefinition) => void): Schedule
   change(name: string, change: ScheduleChange): Schedule
   pause(name: string, why?: string): Schedule
   /** Skips the due times that passed while it was paused. */

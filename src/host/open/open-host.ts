@@ -61,7 +61,7 @@ export async function openHost(given: Setup, { ahead = true }: OpenHostOptions =
     const profile = home.services.profiles.of(narrowSetup(other, options.access))
     try {
       await settled.get()
-      const made = await openConversation({ home, profile, which, options, closed: () => void open.delete(made) })
+      const made = await openConversation({ home, profile, which, options, schedules: schedules.get, closed: () => void open.delete(made) })
       open.add(made)
       return made.conversation
     } catch (error) {

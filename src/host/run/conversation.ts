@@ -8,10 +8,13 @@ import type { OneWriter } from '../../memory/record-writer.ts'
 import { type Agent, createAgent as createRunner } from '../../runtime/create-agent.ts'
 import type { Log, Meter, ModelWindow, Provider } from '../../runtime/port.ts'
 import { createStreamRedactor } from '../../security/redaction/redact.ts'
+import type { ScheduleInChat } from '../../tools/builtin/schedule.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, ConversationRequest, Setup } from '../api.ts'
+import type { Schedules } from '../contract/schedules-api.ts'
 import type { Payer } from '../cost/budget.ts'
 import { askedModels, withAnswerRoom } from '../cost/model-window.ts'
 import type { Home } from '../open/open-home.ts'
+import type { ChatPlace } from '../schedules/chat-schedules.ts'
 import type { Profile } from '../setup/profile.ts'
 import { createInstructions } from '../setup/project-instructions.ts'
 import { runLimits } from '../setup/run-limits.ts'
@@ -37,6 +40,7 @@ export type RunContext = {
   readonly profile: Profile
   readonly which: ConversationChoice
   readonly options: Omit<ConversationOptions, 'setup'>
+  readonly schedules: () => Promise<Schedules>
   /** Called once, when the conversation has ended. */
   readonly closed: () => void
 }
@@ -79,6 +83,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     ask: options.ask,
     sandbox: options.sandbox,
     dryRun: options.dryRun,
+    scheduleInChat: setup.access?.schedules && !options.dryRun ? scheduleIn(opening, { ...setup.access, conversationId }) : undefined,
     sandboxes,
     tools,
     instructions,
@@ -269,6 +274,13 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
       random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
     },
   })
+}
+
+function scheduleIn({ schedules }: RunContext, chat: ChatPlace): ScheduleInChat {
+  return async (input) => {
+    const { scheduleInChat } = await import('../schedules/chat-schedules.ts')
+    return scheduleInChat(await schedules(), chat)(input)
+  }
 }
 
 /** Imported on demand: most conversations are short and have no pictures. */

@@ -109,8 +109,9 @@ export function createPromptBuilder(options: PromptBuilderOptions) {
 }
 
 async function specs({ setup, tools, toolRuntime }: PromptBuilderOptions): Promise<readonly ToolSpec[]> {
-  const { config } = setup
-  if (!tools.more) return builtInSpecs(tools, { shellTimes: shellTimesOf(config.limits), toolsAllow: allowedTools(config) })
+  const { config, access } = setup
+  const limited = { shellTimes: shellTimesOf(config.limits), toolsAllow: allowedTools(config), schedules: access?.schedules }
+  if (!tools.more) return builtInSpecs(tools, limited)
   return (await (await toolRuntime()).refresh()).map(specOf)
 }
 

@@ -5,10 +5,12 @@ import type { FiredEnd, ScheduleRow } from '../../memory/schedule-store.ts'
 import type { AgentEvent, Continued, Ending, Proposal } from '../../runtime/event.ts'
 import { endingNote } from '../../runtime/history-text.ts'
 import { autonomyLevels } from '../../security/settings.ts'
+import { type ChannelProfile, channelProfileOf } from '../access/channel-profile.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { activeAgentOf } from '../setup/agent-profile.ts'
 import { directCall } from '../toolset/direct-call.ts'
+import { iso, timeText } from './schedule-view.ts'
 
 /** How an entrance runs a turn that nobody attends. */
 type UnattendedTurns = {
@@ -72,7 +74,8 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
   try {
     const setup = setupOf(host.setup, row)
     const agent = setup.config.defaultAgent === undefined ? {} : (await activeAgentOf(setup)).request
-    const conversation = await host.conversation(whichOf(row, progress), { ...conversationOptions(common, setup), ...agent })
+    const access = accessOf(host.setup, row)
+    const conversation = await host.conversation(whichOf(row, progress), { ...conversationOptions(common, setup), ...agent, ...access })
     try {
       progress.opened(conversation)
       const show = (event: AgentEvent) => {
@@ -83,7 +86,7 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
       const interrupted = progress.continues === undefined ? undefined : await conversation.interrupted()
       if (typeof interrupted === 'string')
         return { ending: { stop: 'cancelled', code: 'cancelled', message: `interrupted, and it cannot continue: ${interrupted}` } }
-      const asked = interrupted?.continueWith(new Map()) ?? { prompt: row.message }
+      const asked = interrupted?.continueWith(new Map()) ?? { prompt: promptOf(row) }
       const ending = await turns.takeTurn({ conversation, ...asked, show, onGate: turns.refusedBy(conversation) })
       return { ending, ...result, unanswered: conversation.unanswered(), usage: conversation.usage() }
     } finally {
@@ -93,6 +96,20 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
     const code = error instanceof FailureError && error.code !== 'usage' ? error.code : 'error'
     return { ending: { stop: 'error', code, message: errorText(error) } }
   }
+}
+
+/** Returns the limits of the channel for what a chat made. @throws FailureError when that channel permits no schedules any more */
+function accessOf({ config }: Setup, { channel, madeInChat }: ScheduleRow): { readonly access?: ChannelProfile } {
+  if (!madeInChat || channel === null) return {}
+  const { schedules, ...access } = channelProfileOf(config, { name: channel })
+  if (schedules) return { access }
+  throw new FailureError('error', `channels.${channel} does not permit the tool schedule any more`)
+}
+
+/** A chat's own message stands alone, so its beginning says what it is. */
+function promptOf({ message, madeInChat, created, zone }: ScheduleRow): string {
+  if (!madeInChat) return message
+  return `[A person in this chat asked for this on ${timeText(iso(created), zone)}, and now it is due. Your answer is sent to the chat.]\n${message}`
 }
 
 function whichOf({ conversation, id }: ScheduleRow, { continues }: RunProgress): ConversationChoice {

@@ -14,7 +14,7 @@ export type Defining = { readonly setup: Pick<Setup, 'config' | 'paths' | 'redac
 const usualPauseAfter = 5
 
 /** @throws FailureError `usage` that says what is wrong and what is allowed */
-export function definitionOf({ name, timing, ...options }: NewSchedule, { setup, now }: Defining): ScheduleDefinition {
+export function definitionOf({ name, timing, madeInChat, ...options }: NewSchedule, { setup, now }: Defining): ScheduleDefinition {
   const zone = readZone(options.zone ?? systemZone(setup))
   return checked(
     {
@@ -23,6 +23,7 @@ export function definitionOf({ name, timing, ...options }: NewSchedule, { setup,
       zone,
       ...{ message: '', workspace: setup.config.workspaceDir, agent: null, autonomy: null, conversation: 'new' },
       ...{ channel: null, recipient: null, checkCommand: null, missed: 'run-once', pauseAfter: usualPauseAfter },
+      madeInChat: madeInChat ? 1 : 0,
       overlap: options.missed === 'run-all' ? 'wait' : 'skip',
     },
     options,
@@ -38,10 +39,25 @@ export function changedDefinition(
 ): ScheduleDefinition {
   const zone = options.zone === undefined ? row.zone : readZone(options.zone)
   const columns = timing ? columnsOf(readTiming(timing, { now, zone }), now) : {}
-  const { kind, spec, anchor, message, workspace, agent, autonomy, conversation, channel, recipient, checkCommand, missed, overlap } = row
+  const {
+    kind,
+    spec,
+    anchor,
+    message,
+    workspace,
+    agent,
+    autonomy,
+    conversation,
+    channel,
+    recipient,
+    checkCommand,
+    missed,
+    overlap,
+    madeInChat,
+  } = row
   const before = {
     ...{ kind, spec, anchor, message, workspace, agent, autonomy, conversation, channel },
-    ...{ recipient, checkCommand, missed, overlap, pauseAfter: row.pauseAfter, name, zone },
+    ...{ recipient, checkCommand, missed, overlap, madeInChat, pauseAfter: row.pauseAfter, name, zone },
   }
   return checked({ ...before, ...columns }, options, setup)
 }

@@ -25,6 +25,7 @@ export function viewOf(row: ScheduleRow, { now, last }: { readonly now: number; 
     ...{ id, name, state, kind, when: wordsOf(timing), zone, message, workspace, conversation, missed, overlap, pauseAfter, failures },
     next: state === 'active' ? nextDues(timing, now, shownDues).map(iso) : [],
     created: iso(row.created),
+    ...(row.madeInChat ? { madeInChat: true } : {}),
     ...present({
       why: row.why || null,
       agent: row.agent,
@@ -67,6 +68,17 @@ function durationWords(ms: number): string {
     return number === 0 ? '' : `${number}${unit}`
   })
   return parts.join('')
+}
+
+/** `Tue 2026-12-01 09:00 Europe/Berlin`, with seconds only where there are some. */
+export function timeText(iso: string, zone: string): string {
+  const parts = new Intl.DateTimeFormat('en-GB', {
+    ...{ timeZone: zone, weekday: 'short', year: 'numeric', month: '2-digit', day: '2-digit' },
+    ...{ hour: '2-digit', minute: '2-digit', second: '2-digit' },
+  }).formatToParts(new Date(iso))
+  const part = (wanted: string) => parts.find(({ type }) => type === wanted)?.value ?? ''
+  const seconds = part('second') === '00' ? '' : `:${part('second')}`
+  return `${part('weekday')} ${part('year')}-${part('month')}-${part('day')} ${part('hour')}:${part('minute')}${seconds} ${zone}`
 }
 
 export function iso(at: number): string {

@@ -23,7 +23,7 @@ const bad: Omit<FiredEnd, 'ended'> = { ...good, state: 'bad', ending: 'denied', 
 const hourly: ScheduleRow = {
   ...{ id: 'schedule_1', name: 'report', kind: 'cron', spec: '0 * * * *', zone: 'UTC', anchor: noon, message: 'go', workspace: '/w' },
   ...{ agent: null, autonomy: null, conversation: 'new', channel: null, recipient: null, checkCommand: null, missed: 'run-once' },
-  ...{ overlap: 'skip', pauseAfter: 5, state: 'active', why: '', checked: noon, failures: 0, created: noon },
+  ...{ overlap: 'skip', pauseAfter: 5, state: 'active', why: '', checked: noon, failures: 0, created: noon, madeInChat: 0 },
 }
 
 /** A home whose processes are schedulers of their own over one database, with one clock. */

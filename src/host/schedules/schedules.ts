@@ -53,9 +53,10 @@ export function createSchedules({ setup, store, now }: SchedulesOptions): Schedu
     list: () => schedules.list().map(view),
     show: shown,
     runs: (name, limit) => fired.last(rowOf(name).id, limit).map(runViewOf),
-    add(newSchedule) {
+    add(newSchedule, accept) {
       const at = now()
       const definition = definitionOf(newSchedule, { setup, now: at })
+      accept?.(definition)
       assertFree(definition.name)
       const id = createId('schedule', crypto.getRandomValues(new Uint8Array(10)))
       if (!schedules.add({ ...definition, id, state: 'active', why: '', checked: at, failures: 0, created: at }))

@@ -20,6 +20,7 @@ import type { Policy } from '../../security/policy.ts'
 import { judgePath } from '../../security/targets/path.ts'
 import { loadCommandJudge } from '../../security/touch.ts'
 import { readStop } from '../../service/stop-file.ts'
+import type { ScheduleInChat } from '../../tools/builtin/schedule.ts'
 import { createTools } from '../../tools/list.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
 import { createExecutor, type ExecutorOptions, type KeepResult, type ResultRoom, ranOn } from '../../tools/run-tool.ts'
@@ -54,6 +55,8 @@ export type ToolRuntimeOptions = {
   readonly runId?: () => string | undefined
   readonly ask?: AskLine
   readonly sandbox?: SandboxKind
+  /** Absent: no tool schedule. */
+  readonly scheduleInChat?: ScheduleInChat | undefined
   /** Keeps every effect of a call away from the workspace. */
   readonly dryRun?: boolean
   /** The host's pool; absent: the runtime creates its own sandbox. */
@@ -86,6 +89,7 @@ export async function createToolRuntime({
   ask,
   sandbox = 'auto',
   dryRun = false,
+  scheduleInChat,
   sandboxes,
   tools: { builtIn, more } = builtInTools,
   instructions,
@@ -150,12 +154,15 @@ export async function createToolRuntime({
     now: Date.now,
     maxOutputBytes: limits.maxResultBytes,
     shownBytes: () => room().bytes,
+    scheduleInChat,
     result: (id) => {
       if (!results) return { ok: false, message: 'this conversation keeps no results' }
       return id === undefined ? { ok: true, text: results.list(conversationId) } : results.find(conversationId, id)
     },
   })
-  const selected = own.filter(({ name }) => builtIn === 'all' || builtIn.includes(name))
+  const selected = own.filter(
+    ({ name }) => (builtIn === 'all' || builtIn.includes(name)) && (scheduleInChat !== undefined || name !== 'schedule'),
+  )
 
   function kitOf(found: readonly SourcedTool[]): ActiveTools {
     const names = found.map(({ name }) => name)

@@ -57,13 +57,16 @@ export function hasTools({ builtIn, more }: ToolSelection): boolean {
 
 export const builtInTools: ToolSelection = { builtIn: 'all' }
 
-export type Limited = { readonly shellTimes: ShellTimes; readonly toolsAllow?: readonly string[] }
+export type Limited = { readonly shellTimes: ShellTimes; readonly toolsAllow?: readonly string[]; readonly schedules?: boolean | undefined }
 
 /** `toolsAllow` is the operator's list; a selection cannot go beyond it. */
-export function builtInSpecs({ builtIn }: ToolSelection, { shellTimes, toolsAllow }: Limited): readonly ToolSpec[] {
+export function builtInSpecs({ builtIn }: ToolSelection, { shellTimes, toolsAllow, schedules = false }: Limited): readonly ToolSpec[] {
   return toolKinds
     .map((kind) => ({ ...kind, ...kind.limited?.(shellTimes) }))
-    .filter(({ name }) => (builtIn === 'all' || builtIn.includes(name)) && (toolsAllow?.includes(name) ?? true))
+    .filter(
+      ({ name }) =>
+        (builtIn === 'all' || builtIn.includes(name)) && (toolsAllow?.includes(name) ?? true) && (schedules || name !== 'schedule'),
+    )
     .map(specOf)
 }
 

@@ -6,7 +6,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Loopback, SandboxSettings } from '../contract.ts'
-import { fixedPath } from '../install.ts'
+import { fixedPath } from '../trial-key.ts'
 import { insideUser } from './namespaces.ts'
 import { createProxy } from './proxy.ts'
 

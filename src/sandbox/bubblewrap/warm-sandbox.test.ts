@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { commandLines, receiver } from '../command-pipes.ts'
 import { confined, hasBubblewrap, place } from '../fixture.ts'
-import { fixedPath, install } from '../install.ts'
+import { install } from '../install.ts'
+import { fixedPath } from '../trial-key.ts'
 
 if (!hasBubblewrap()) console.warn(`sandboxes that wait are not tested: ${install}`)
 const real = test.if(hasBubblewrap())

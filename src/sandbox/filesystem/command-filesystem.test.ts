@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync,
 import { dirname, join } from 'node:path'
 import { isDeep } from '../../../test/support/tier.ts'
 import { confined, hasBubblewrap, type Place, place } from '../fixture.ts'
-import { fixedPath } from '../install.ts'
+import { fixedPath } from '../trial-key.ts'
 import { cacheUse, tidyCaches } from './command-home.ts'
 import { prepareEtc } from './system-files.ts'
 import { findToolchains } from './toolchains.ts'

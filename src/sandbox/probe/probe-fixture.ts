@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { SandboxSettings } from '../contract.ts'
-import { fixedPath } from '../install.ts'
+import { fixedPath } from '../trial-key.ts'
 
 export type Ground = {
   /** The content of the secret files; no attempt may print it. */

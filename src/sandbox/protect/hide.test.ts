@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { chmodSync, chownSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { place } from '../fixture.ts'
-import { fixedPath } from '../install.ts'
+import { fixedPath } from '../trial-key.ts'
 
 /** Root can read everything, so only the child of an ordinary user can be refused. */
 const asRoot = process.getuid?.() === 0

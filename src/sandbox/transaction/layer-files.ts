@@ -18,8 +18,8 @@ import {
   type Stats,
   unlinkSync,
 } from 'node:fs'
-import { fixedPath } from '../install.ts'
 import type { Libc } from '../libc.ts'
+import { fixedPath } from '../trial-key.ts'
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants
 /** The number of the system call that lists a folder. */

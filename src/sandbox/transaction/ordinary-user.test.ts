@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { given, needs } from '../../../test/support/needs.ts'
 import { place } from '../fixture.ts'
-import { fixedPath } from '../install.ts'
+import { fixedPath } from '../trial-key.ts'
 
 const NOBODY = 65534
 const canSwitch = needs('bwrap', 'setpriv', 'git') && given(process.getuid?.() === 0, 'root')

@@ -6,7 +6,7 @@ import type { RunningView, SandboxSettings, SpawnPlan, SpawnResult } from '../co
 import { createSandbox } from '../create-sandbox.ts'
 import { shareEtc } from '../filesystem/shared-etc.fixture.ts'
 import { hasBubblewrap, limits, place } from '../fixture.ts'
-import { fixedPath } from '../install.ts'
+import { fixedPath } from '../trial-key.ts'
 
 const real = test.if(hasBubblewrap())
 

@@ -1,4 +1,7 @@
-/** Defines the tool shell_output, which reads what a command in the background printed, and takes its changes when it has ended. */
+/**
+ * Defines the tools for a command in the background: shell_output reads what it printed, and takes its changes when it has ended;
+ * shell_stop ends it.
+ */
 
 import type { Schema, ToolResult } from '../../runtime/port.ts'
 import type { SpawnPlan } from '../process.ts'
@@ -34,3 +37,21 @@ export const shellOutput = {
   touches: () => [],
   run: async ({ id, ...how }, _context, { jobs }) => jobs?.read(id, how) ?? noJobs,
 } as const satisfies ToolKind<typeof parameters, { readonly jobs?: Jobs }>
+
+const stopParameters = {
+  type: 'object',
+  properties: { id: { type: 'string' } },
+  required: ['id'],
+  additionalProperties: false,
+} as const satisfies Schema
+
+export const shellStop = {
+  name: 'shell_stop',
+  description: 'End a background command.',
+  parameters: stopParameters,
+  risk: 'low',
+  timeoutMs: 30_000,
+  idempotent: true,
+  touches: () => [],
+  run: async ({ id }, _context, { jobs }) => jobs?.stop(id) ?? noJobs,
+} as const satisfies ToolKind<typeof stopParameters, { readonly jobs?: Jobs }>

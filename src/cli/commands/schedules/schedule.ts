@@ -6,6 +6,7 @@ import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import type { Schedule, ScheduledRun, Schedules } from '../../../host/contract/schedules-api.ts'
 import { openHost } from '../../../host/open/open-host.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
+import { timeText } from '../../../host/schedules/schedule-view.ts'
 import { openSchedules } from '../../../host/schedules/schedules.ts'
 import { schedulerFor } from '../../../host/schedules/serve-schedules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
@@ -16,17 +17,6 @@ import type { Arguments, Command, Complete, Flags } from '../../args/command.ts'
 import { messageOf } from '../../args/message-text.ts'
 import { agentFlag, autonomyFlag, jsonFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-
-/** `Tue 2026-12-01 09:00 Europe/Berlin`, with seconds only where there are some. */
-export function timeText(iso: string, zone: string): string {
-  const parts = new Intl.DateTimeFormat('en-GB', {
-    ...{ timeZone: zone, weekday: 'short', year: 'numeric', month: '2-digit', day: '2-digit' },
-    ...{ hour: '2-digit', minute: '2-digit', second: '2-digit' },
-  }).formatToParts(new Date(iso))
-  const part = (wanted: string) => parts.find(({ type }) => type === wanted)?.value ?? ''
-  const seconds = part('second') === '00' ? '' : `:${part('second')}`
-  return `${part('weekday')} ${part('year')}-${part('month')}-${part('day')} ${part('hour')}:${part('minute')}${seconds} ${zone}`
-}
 
 export function listLine({ name, state, when, zone, next: [next], last, why }: Schedule): string {
   const due = next === undefined ? state + (why === undefined ? '' : `: ${why}`) : `next ${timeText(next, zone)}`
@@ -47,6 +37,7 @@ export function scheduleText(schedule: Schedule): string {
     ['agent', agent],
     ['autonomy', autonomy],
     ['conversation', conversation === 'new' ? 'a new one each time' : 'the same each time'],
+    ['made by', schedule.madeInChat ? 'the agent, for the chat that it answers to' : undefined],
     ['answer to', channel === undefined ? undefined : `${channel} ${to}`],
     ['check', check],
     ['missed', missed],

@@ -4,8 +4,9 @@ import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, sep } from 'node:path'
 import { privateBelow } from '../../../sandbox/filesystem/system-files.ts'
 import { findToolchains } from '../../../sandbox/filesystem/toolchains.ts'
-import { fixedPath, hasOption } from '../../../sandbox/install.ts'
+import { hasOption } from '../../../sandbox/install.ts'
 import { isWithin } from '../../../sandbox/protect/places.ts'
+import { fixedPath } from '../../../sandbox/trial-key.ts'
 import { type RelayPlaces, relayProblem } from './control-relay.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** Prints times for people: how long ago, how long until, and a count of tokens. */
 
+import { timeText } from '../../../../host/schedules/schedule-view.ts'
 import { grouped } from '../../../../kit/text.ts'
-import { timeText } from '../../schedules/schedule.ts'
 
 const units = [
   ['d', 86_400_000],
