@@ -5,7 +5,7 @@
 import { type APIGatewayBotInfo, GatewayDispatchEvents, type GatewayMessageCreateDispatchData } from '@discordjs/core'
 import { Encoding, type FetchingStrategyOptions } from '@discordjs/ws'
 import type { Log } from '../../runtime/port.ts'
-import type { SendRefusal } from '../outbox/send-pieces.ts'
+import { FINAL_TIMES, type SendRefusal } from '../outbox/send-pieces.ts'
 import { PORTAL, refusalOf } from './rest.ts'
 import { openShard, type SessionStore, type ShardEnd, type ShardSettings } from './shard.ts'
 
@@ -25,7 +25,7 @@ export type GatewayEnd = { readonly ok: true } | { readonly ok: false; readonly 
 export async function stayConnected(settings: GatewaySettings): Promise<GatewayEnd> {
   const { signal, log } = settings
   const store: SessionStore = { session: null }
-  const state: GatewayState = { failures: 0, info: undefined }
+  const state: GatewayState = { failures: 0, finals: 0, info: undefined }
   while (!signal.aborted) {
     const found = await findGateway(settings, store, state)
     if (signal.aborted) break
@@ -37,14 +37,21 @@ export async function stayConnected(settings: GatewaySettings): Promise<GatewayE
     }
     const ended = await connection(settings, store, found.info)
     if (signal.aborted) break
-    if (ended.next === 'never') return { ok: false, message: closingMessage({ ...ended, intents: settings.intents }) }
+    const isFinal = ended.next === 'never'
+    if (ended.wasReady || !isFinal) state.finals = 0
+    if (isFinal && isRepeated(state)) return { ok: false, message: closingMessage({ ...ended, intents: settings.intents }) }
     await pause(settings, settle({ ended, store, state, log }))
   }
   return { ok: true }
 }
 
-/** `failures` counts failed connections and gateway requests in a row. */
-type GatewayState = { failures: number; info: APIGatewayBotInfo | undefined }
+/** `failures` counts failed connections and gateway requests in a row, `finals` how many of the last ones Discord called final. */
+type GatewayState = { failures: number; finals: number; info: APIGatewayBotInfo | undefined }
+
+function isRepeated(state: GatewayState): boolean {
+  state.finals += 1
+  return state.finals >= FINAL_TIMES
+}
 
 type GatewayLookup =
   | { readonly kind: 'found'; readonly info: APIGatewayBotInfo }
@@ -58,10 +65,13 @@ async function findGateway(settings: GatewaySettings, store: SessionStore, state
   if (store.session !== null && state.info !== undefined) return { kind: 'found', info: state.info }
   try {
     const info = await settings.gatewayInfo()
-    if (!settings.isGateway(info.url))
-      return { kind: 'final', message: `refusing to send the bot token to ${JSON.stringify(info.url)}: not a secure gateway address` }
+    const { remaining, reset_after } = info.session_start_limit ?? {}
+    if (!settings.isGateway(info.url) || typeof remaining !== 'number')
+      return afterRefusal(
+        { kind: 'passing', message: `not a secure gateway address: ${JSON.stringify(info.url)}; the bot token is not sent there` },
+        state,
+      )
     state.info = info
-    const { remaining, reset_after } = info.session_start_limit
     if (remaining > 0) return { kind: 'found', info }
     return { kind: 'wait', ms: Math.max(reset_after, pauseMs(0)), message: 'the daily connection limit of this bot is reached' }
   } catch (error) {
@@ -70,7 +80,9 @@ async function findGateway(settings: GatewaySettings, store: SessionStore, state
 }
 
 function afterRefusal(refusal: SendRefusal, state: GatewayState): GatewayLookup {
-  if (refusal.kind === 'final' && refusal.status === 401) return refusal
+  const isFinal = refusal.kind === 'final' && refusal.status === 401
+  if (!isFinal) state.finals = 0
+  else if (isRepeated(state)) return refusal
   const ms = refusal.kind === 'wait' ? refusal.ms : pauseMs(state.failures)
   state.failures += 1
   return { kind: 'wait', ms, message: refusal.message }

@@ -84,8 +84,9 @@ test('a process ends by itself after its first heartbeat was already one too man
 
 test('a process ends by itself when Discord ended the connection for good, in the middle of the wait to come back too', async () => {
   using fake = startDiscord()
-  const child = await run(fake, `console.log(JSON.stringify(await discord.ended))`)
+  const child = await run(fake, `console.log(JSON.stringify(await discord.ended))`, '() => Bun.sleep(10)')
   await until(() => fake.gateway.seen.identifies.length === 1)
+  fake.gateway.trouble.refuse.push(4004, 4004)
   fake.gateway.drop(4004)
   expect(await child.output()).toContain('"ok":false,"message":"Discord refuses the bot token (4004)')
 

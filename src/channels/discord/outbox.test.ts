@@ -8,6 +8,9 @@ const both = { channelIds: [CHANNEL, OTHER_CHANNEL, CLOSED_CHANNEL, '12000000000
 /** Waits as long as requested, but never by the library's own timers. */
 const patient = { sleep: (ms: number) => Bun.sleep(ms) }
 
+/** What Discord repeats is believed. */
+const thrice = (status: number, body: object) => Array.from({ length: 3 }, () => ({ status, body }))
+
 const lines = (count: number) => Array.from({ length: count }, (_, n) => `line ${n} of a long answer`).join('\n')
 
 describe('what is refused', () => {
@@ -35,7 +38,7 @@ describe('what is refused', () => {
     expect(fake.rest.seen.posts).toEqual([])
   })
 
-  test('a replaced token, a closed and a missing channel say what to do, at once', async () => {
+  test('a replaced token, a closed and a missing channel say what to do', async () => {
     using fake = startDiscord()
     await using client = await connected(fake, both)
     const failure = async (channel: string) => {
@@ -43,18 +46,15 @@ describe('what is refused', () => {
       return sent.ok ? '' : sent.message
     }
     expect(await failure(CLOSED_CHANNEL)).toBe(
-      `channel ${CLOSED_CHANNEL}: 403 Missing Access; invite the bot to the server and allow it "View Channel" and "Send Messages" there`,
+      `channel ${CLOSED_CHANNEL}: 403 Missing Access; invite the bot to the server and allow it "View Channel" and "Send Messages" there (after 3 attempts)`,
     )
     expect(await failure('1200000000000000009')).toContain('404 Unknown Channel; no such channel, or the bot is not in its server')
     for (const _ of ['the first time', 'and the second'])
-      expect([
-        fake.rest.trouble.next.push({ status: 401, body: { message: '401: Unauthorized', code: 0 } }),
-        await failure(CHANNEL),
-      ]).toEqual([
-        1,
-        `channel ${CHANNEL}: 401 Unauthorized; the bot token is wrong or was replaced: copy it again from ${portal}, page Bot (DISCORD_BOT_TOKEN)`,
+      expect([fake.rest.trouble.next.push(...thrice(401, { message: '401: Unauthorized', code: 0 })), await failure(CHANNEL)]).toEqual([
+        3,
+        `channel ${CHANNEL}: 401 Unauthorized; the bot token is wrong or was replaced: copy it again from ${portal}, page Bot (DISCORD_BOT_TOKEN) (after 3 attempts)`,
       ])
-    expect(client.waits).toEqual([])
+    expect(client.waits).toEqual(Array(4).fill([1_000, 2_000]).flat())
     expect(await client.discord.send(CHANNEL, 'still alive')).toMatchObject({ ok: true })
   })
 
@@ -62,17 +62,17 @@ describe('what is refused', () => {
     using fake = startDiscord()
     await using client = await connected(fake)
     const errors = { content: { _errors: [{ code: 'BAD', message: 'Must be nicer.' }] } }
-    fake.rest.trouble.next.push({ status: 400, body: { code: 50_035, message: 'Invalid Form Body', errors } })
+    fake.rest.trouble.next.push(...thrice(400, { code: 50_035, message: 'Invalid Form Body', errors }))
     expect(await client.discord.send(CHANNEL, 'hello')).toEqual({
       ok: false,
-      message: `channel ${CHANNEL}: 400 Invalid Form Body; content[BAD]: Must be nicer.`,
+      message: `channel ${CHANNEL}: 400 Invalid Form Body; content[BAD]: Must be nicer. (after 3 attempts)`,
     })
   })
 
   test('an echo of the token goes into no message and no log', async () => {
     using fake = startDiscord()
     await using client = await connected(fake)
-    fake.rest.trouble.next.push({ status: 400, body: { code: 1, message: `bad header "Bot ${TOKEN}"` } })
+    fake.rest.trouble.next.push(...thrice(400, { code: 50_035, message: `bad header "Bot ${TOKEN}"` }))
     const sent = await client.discord.send(CHANNEL, 'hello')
     expect(sent).toMatchObject({ ok: false, message: expect.stringContaining('Bot [redacted:discord]') })
     expect(JSON.stringify([sent, client.lines])).not.toContain(TOKEN)
@@ -144,6 +144,19 @@ describe('what is sent', () => {
 })
 
 describe('what passes', () => {
+  test.each([
+    ['a momentary refusal of Discord', { status: 403, body: { code: 50_001, message: 'Missing Access' } }],
+    ['the page of a proxy', { status: 403, body: '<html>Denied</html>' }],
+    ['the JSON of a proxy', { status: 404, body: { code: 404, message: 'no route' } }],
+    ['the page of a portal', { status: 200, body: '<html>Log in</html>' }],
+  ])('%s is tried again', async (_, answer) => {
+    using fake = startDiscord()
+    await using client = await connected(fake)
+    fake.rest.trouble.next.push(answer, answer)
+    expect(await client.discord.send(CHANNEL, 'hello')).toMatchObject({ ok: true })
+    expect(client.waits).toEqual([1_000, 2_000])
+  })
+
   test('a server in trouble is tried four times, and then the answer says so', async () => {
     using fake = startDiscord()
     await using client = await connected(fake)
@@ -170,10 +183,10 @@ describe('what passes', () => {
   test('an answer that stops half way says how much was sent', async () => {
     using fake = startDiscord()
     await using client = await connected(fake)
-    fake.rest.trouble.next.push({ status: 200, body: { id: '1' } }, { status: 403, body: { code: 50_013, message: 'Missing Permissions' } })
+    fake.rest.trouble.next.push({ status: 200, body: { id: '1' } }, ...thrice(403, { code: 50_013, message: 'Missing Permissions' }))
     const sent = await client.discord.send(CHANNEL, lines(200))
     expect(sent).toMatchObject({ ok: false, message: expect.stringMatching(/403 Missing Permissions; .*\(1 of 3 parts were sent\)$/) })
-    expect(fake.rest.seen.posts.length).toBe(2)
+    expect(fake.rest.seen.posts.length).toBe(4)
   })
 
   test('a server that is gone is tried, and told', async () => {

@@ -3,8 +3,9 @@
 import { API } from '@discordjs/core'
 import { DiscordAPIError, HTTPError, RateLimitError, REST, type RESTOptions } from '@discordjs/rest'
 import { errorText } from '../../kit/errors.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import { MESSAGE_LIMIT } from '../outbox/chunk.ts'
-import { createSender, type RetryOptions, type Sender, type SendRefusal, within } from '../outbox/send-pieces.ts'
+import { createSender, foreignAnswer, type RetryOptions, type Sender, type SendRefusal, within } from '../outbox/send-pieces.ts'
 
 /** A guarded fetch. */
 export type DiscordFetch = (url: string, init: RequestInit) => Promise<Response>
@@ -21,7 +22,7 @@ export function createApi({ api, token, fetch }: Settings): () => API {
     retries: 0,
     timeout: 15_000,
     rejectOnRateLimit: () => true,
-    makeRequest: requestThrough(fetch),
+    makeRequest: requestThrough(fetch, token),
     // The sweeps only forget idle channels, of which we have few.
     hashSweepInterval: 0,
     handlerSweepInterval: 0,
@@ -31,7 +32,7 @@ export function createApi({ api, token, fetch }: Settings): () => API {
 }
 
 /** Reads the whole body here, so that the timeout covers it and it is consumed even when the library ignores it. */
-function requestThrough(fetch: DiscordFetch): RESTOptions['makeRequest'] {
+function requestThrough(fetch: DiscordFetch, token: string): RESTOptions['makeRequest'] {
   return async (url, { method = 'GET', headers, body, signal }) => {
     const answer = await fetch(url, {
       method,
@@ -41,8 +42,20 @@ function requestThrough(fetch: DiscordFetch): RESTOptions['makeRequest'] {
     })
     const bytes = await answer.arrayBuffer()
     const { status, statusText } = answer
+    const text = new TextDecoder().decode(bytes).replaceAll(token, '<token>')
+    if (!isOwnForm(status, text)) throw new ForeignAnswer(foreignAnswer('Discord', status, text, 'channels.discord.api'))
     return new Response(bytes.byteLength === 0 ? null : bytes, { status, statusText, headers: new Headers(answer.headers) })
   }
+}
+
+class ForeignAnswer extends Error {}
+
+/** Discord answers with JSON; its errors have a message and a code, which is 0 or has at least five digits. Its library reads 429. */
+function isOwnForm(status: number, text: string): boolean {
+  if (status === 204 || status === 429) return true
+  const body = parseJson(text)
+  if (status < 400) return isObject(body)
+  return isObject(body) && typeof body.message === 'string' && typeof body.code === 'number' && (body.code === 0 || body.code >= 10_000)
 }
 
 export type OutboxSettings = RetryOptions & { readonly api: () => API }
@@ -95,6 +108,7 @@ const DEFAULT_WAIT_MS = 1_000
 /** Classifies a failed request: wait, retry, or tell a person what to change. @param about the requested object, as in "channel 123" */
 export function refusalOf(error: unknown, about: string): SendRefusal {
   if (error instanceof RateLimitError) return waiting(error, about)
+  if (error instanceof ForeignAnswer) return { kind: 'passing', message: `${about}: ${error.message}` }
   if (error instanceof HTTPError) return { kind: 'passing', message: `${about}: Discord answers ${error.status}` }
   if (error instanceof DiscordAPIError) return { kind: 'final', status: error.status, message: worded(error, about) }
   if (error instanceof Error && error.name === 'AbortError') return { kind: 'passing', message: `${about}: no answer from Discord in time` }

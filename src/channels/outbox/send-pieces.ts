@@ -1,11 +1,15 @@
 /** Sends answers to a chat: piece by piece in order, waiting when its server asks for that, and retrying when that may help. */
 
+import { cut, flat } from '../../kit/text.ts'
 import type { Log } from '../../runtime/port.ts'
 import { chunks } from './chunk.ts'
 
 export type SendResult = { readonly ok: true; readonly messageIds: readonly string[] } | { readonly ok: false; readonly message: string }
 
-/** Why a request failed: the server asks to wait, it may work the next time, or a person has to change something. */
+/**
+ * Why a request failed: the server asks to wait, it may work the next time, or a person has to change something. `final` is only what the
+ * service says in its own form; callers believe it when it was said `FINAL_TIMES` times in a row.
+ */
 export type SendRefusal =
   | { readonly kind: 'wait'; readonly ms: number; readonly isGlobal: boolean; readonly message: string }
   | { readonly kind: 'passing'; readonly message: string }
@@ -35,6 +39,16 @@ export type Sender = {
   send(address: string, text: string, replyTo?: string): Promise<SendResult>
   /** Tells whether the server has asked for silence everywhere. */
   isShut(): boolean
+}
+
+export const FINAL_TIMES = 3
+
+/** Describes an answer that is not in the service's own form: a proxy, a portal or another server on the way wrote it. */
+export function foreignAnswer(service: string, status: number, body: string, setting: string): string {
+  if (status >= 500) return `${service} answers ${status}`
+  const words = flat(body.slice(0, 4_000).replace(/<(script|style|head)\b[\s\S]*?<\/\1>|<[^>]*>/gi, ' ')).trim()
+  const said = words === '' ? '' : ` ${JSON.stringify(cut(words, 120))}`
+  return `something other than ${service} answers ${status}${said}; check the network, a proxy or portal on the way, and ${setting}`
 }
 
 /** The pauses between retries; after the last one a temporary failure is reported. */
@@ -92,7 +106,7 @@ type Posting = SenderSettings & { readonly gate: SendGate; readonly address: str
 
 async function postPiece(posting: Posting): Promise<Posted> {
   const { signal, log, address: channel, service } = posting
-  const waited = { tries: 0, ms: 0 }
+  const waited = { tries: 0, ms: 0, finals: 0 }
   for (;;) {
     await posting.gate.opens
     if (signal.aborted) return { ok: false, message: `the connection to ${service} was closed before this was sent` }
@@ -101,7 +115,8 @@ async function postPiece(posting: Posting): Promise<Posted> {
     } catch (error) {
       if (signal.aborted) continue
       const refusal = posting.refusalOf(error, `channel ${channel}`)
-      const ms = refusal.kind === 'wait' ? refusal.ms : refusal.kind === 'passing' ? PAUSES_MS[waited.tries] : undefined
+      waited.finals = refusal.kind === 'final' ? waited.finals + 1 : 0
+      const ms = refusal.kind === 'wait' ? refusal.ms : waited.finals < FINAL_TIMES ? PAUSES_MS[waited.tries] : undefined
       if (ms === undefined || waited.ms + ms > PATIENCE_MS) return { ok: false, message: `${refusal.message}${after(waited.tries)}` }
       if (refusal.kind === 'wait') waited.ms += ms
       else waited.tries += 1

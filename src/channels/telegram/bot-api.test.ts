@@ -72,7 +72,29 @@ test('two programs for one bot wait for each other; a webhook has to be removed 
     message: expect.stringContaining('webhook'),
   })
   expect(of('Unauthorized', 401)).toMatchObject({ kind: 'final', message: expect.stringContaining('@BotFather') })
-  expect(of('Forbidden: bot was blocked by the user', 403)).toMatchObject({ kind: 'final' })
+  expect(of('Forbidden: bot was blocked by the user', 403)).toMatchObject({
+    kind: 'final',
+    message: 'getUpdates: Forbidden: bot was blocked by the user (403); the person has blocked the bot, or it was removed from the group',
+  })
+  expect(of('Bad Request: offset must be an integer', 400).message).toBe('getUpdates: Bad Request: offset must be an integer (400)')
+})
+
+test('the 403 of a proxy does not say that a person has blocked the bot, and the answer is sent when the proxy lets it through', async () => {
+  const lines: string[] = []
+  const outbox = createOutbox({
+    api,
+    sleep: async () => {},
+    log: (_, __, fields) => void lines.push(JSON.stringify(fields)),
+    signal: never,
+  })
+  fake.trouble.sendMessage = Array(3).fill({ status: 403, body: '<html>Denied by policy</html>' })
+  expect(await outbox.send(String(ADA.id), 'through')).toMatchObject({ ok: true })
+  expect(lines).toHaveLength(3)
+  for (const line of lines) {
+    expect(line).toContain('something other than Telegram answers 403 \\"Denied by policy\\"')
+    expect(line).not.toContain('blocked the bot')
+  }
+  fake.seen.sent.length = 0
 })
 
 test('a message waits as long as Telegram asks, keeps its place, and has no preview of addresses; other places are not written to', async () => {

@@ -5,7 +5,7 @@
 
 import { errorText } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
-import { createSender, type RetryOptions, type Sender, type SendRefusal } from '../outbox/send-pieces.ts'
+import { createSender, foreignAnswer, type RetryOptions, type Sender, type SendRefusal } from '../outbox/send-pieces.ts'
 
 /** A guarded fetch. */
 type TelegramFetch = (url: string, init: RequestInit) => Promise<Response>
@@ -25,7 +25,7 @@ export type BotApi = {
   file(path: string, options: CallOptions & { readonly most: number }): Promise<Uint8Array>
 }
 
-/** `status` is absent when there was no answer that could be read. */
+/** `status` is absent when the answer was not in Telegram's own form, so that something in between may have written it. */
 export class TelegramFailure extends Error {
   override readonly name = 'TelegramFailure'
   constructor(
@@ -88,12 +88,12 @@ function isFilePath(path: string): boolean {
 function resultOf(status: number, text: string, hide: (text: string) => string): unknown {
   const body = parseJson(text)
   if (isObject(body) && body.ok === true) return body.result
-  if (!isObject(body) || body.ok !== false)
-    throw new TelegramFailure(`Telegram answers ${status}`, { status: status === 200 ? 502 : status })
-  const { error_code: code, description, parameters } = body
+  const { ok, error_code: code, description, parameters } = isObject(body) ? body : {}
+  if (ok !== false || typeof code !== 'number' || typeof description !== 'string')
+    throw new TelegramFailure(foreignAnswer('Telegram', status, hide(text), 'channels.telegram.api'))
   const retryAfterS = isObject(parameters) ? parameters.retry_after : undefined
-  throw new TelegramFailure(hide(typeof description === 'string' ? description.slice(0, 300) : `Telegram answers ${status}`), {
-    status: typeof code === 'number' ? code : status,
+  throw new TelegramFailure(hide(description.slice(0, 300)), {
+    status: code,
     retryAfterS: typeof retryAfterS === 'number' && retryAfterS >= 0 ? retryAfterS : undefined,
   })
 }
@@ -130,18 +130,22 @@ function waiting(seconds: number, about: string): SendRefusal {
 }
 
 function worded(problem: string, status: number, about: string): string {
-  return `${about}: ${problem} (${status})${advice[status] === undefined ? '' : `; ${advice[status]}`}`
+  const todo = advice[status] ?? chatAdvice.find(([words]) => words.test(problem))?.[1]
+  return `${about}: ${problem} (${status})${todo === undefined ? '' : `; ${todo}`}`
 }
 
 const token = 'the bot token is wrong or was revoked: copy it again from @BotFather (TELEGRAM_BOT_TOKEN)'
 
 const advice: { readonly [status: number]: string } = {
-  400: 'a person must write to the bot before it can write to them; check the id of the chat',
   401: token,
-  403: 'the person has blocked the bot, or it was removed from the group',
   404: token,
   409: 'this bot has a webhook; remove it (deleteWebhook) or make a bot of its own for this',
 }
+
+const chatAdvice: readonly (readonly [RegExp, string])[] = [
+  [/blocked|kicked|deactivated|not a member/i, 'the person has blocked the bot, or it was removed from the group'],
+  [/chat not found|initiate/i, 'a person must write to the bot before it can write to them; check the id of the chat'],
+]
 
 /** A chat, or a topic of a forum as `chat/topic`. */
 type Address = string

@@ -8,7 +8,7 @@ import { aborted, sleep } from '../../kit/abort.ts'
 import { isObject } from '../../kit/json.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import { type Channel, type ChannelHost, createAddresses } from '../inbox/channel-api.ts'
-import type { RetryOptions } from '../outbox/send-pieces.ts'
+import { FINAL_TIMES, type RetryOptions } from '../outbox/send-pieces.ts'
 import { type BotApi, type CallOptions, createBotApi, createOutbox, type Outbox, refusalOf } from './bot-api.ts'
 import { joinAlbums, parseUpdate, type Self, type TelegramMessage } from './inbound.ts'
 import { openLedger } from './ledger.ts'
@@ -107,18 +107,19 @@ export function pauseMs(failures: number): number {
  * @returns undefined when the signal aborted @throws FailureError `error` when a person has to change something
  */
 export function createRetryingCall({ api, sleep, log, signal }: RetryOptions & { readonly api: BotApi }) {
-  const trouble = { failures: 0 }
+  const trouble = { failures: 0, finals: 0 }
   return async (method: string, params: object, asking: Omit<CallOptions, 'signal'> = {}): Promise<unknown> => {
     while (!signal.aborted) {
       try {
         const result = await api.call(method, params, { ...asking, signal })
         if (trouble.failures > 0) log('info', 'telegram reached again', { failures: trouble.failures })
-        trouble.failures = 0
+        trouble.failures = trouble.finals = 0
         return result
       } catch (error) {
         if (signal.aborted) return undefined
         const refusal = refusalOf(error, method)
-        if (refusal.kind === 'final') throw new FailureError('error', refusal.message)
+        trouble.finals = refusal.kind === 'final' ? trouble.finals + 1 : 0
+        if (trouble.finals >= FINAL_TIMES) throw new FailureError('error', refusal.message)
         if (trouble.failures === 0) log('warn', 'telegram out of reach', { why: refusal.message, next: 'asked again until it answers' })
         const waitMs = refusal.kind === 'wait' ? refusal.ms : pauseMs(trouble.failures)
         trouble.failures += 1
