@@ -1,5 +1,6 @@
 /** Finds who sent a request by the secret that it carries: a bearer token, or the cookie of a browser session. */
 
+import { sleep } from '../kit/abort.ts'
 import type { Clock } from '../runtime/port.ts'
 import { HttpError } from './http-error.ts'
 import type { Connection } from './listen.ts'
@@ -86,6 +87,18 @@ export function createIdentifier<Caller extends Identity>(options: IdentifierOpt
       return () => (state.found ??= identify(request, connection))
     },
   }
+}
+
+/** A stream or a turn ends at most this many ms after its credential. */
+const recheckMs = 700
+
+/** Resolves with true when the credential is no longer in force, also when that cannot be found out; with false once the signal aborts. */
+export async function credentialEnd(isInForce: () => Promise<boolean>, until: AbortSignal): Promise<boolean> {
+  while (!until.aborted) {
+    await sleep(recheckMs, until)
+    if (!until.aborted && !(await isInForce().catch(() => false))) return true
+  }
+  return false
 }
 
 function tooMany(seconds: number): HttpError {

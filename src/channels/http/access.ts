@@ -12,12 +12,9 @@ import { sha256 } from '../../kit/sha256.ts'
 import { autonomyLevels } from '../../security/settings.ts'
 import { httpPeople } from './settings.ts'
 
-/** `digest`: the SHA-256 of the secret, in hex. */
-type TokenInForce = { readonly holder: TokenHolder; readonly digest: string }
-
 export type Holders = {
   bySecret(secret: string): TokenHolder | undefined
-  byId(id: string): TokenInForce | undefined
+  byId(id: string): TokenHolder | undefined
   /** Tells whether any token is in force. */
   any(): boolean
 }
@@ -33,20 +30,20 @@ export function createHolders({ tokens }: Pick<Host, 'tokens'>, log: Setup['log'
   return {
     bySecret(secret) {
       const held = file()
-      return held && sameDigest(sha256(secret), held.digest) ? held.holder : holderOf(tokens, secret)
+      return held && sameDigest(sha256(secret), held.digest) ? held : holderOf(tokens, secret)
     },
     byId(id) {
       if (id === fileId) return file()
       const found = tokens.get(id)
-      return found && found.revoked === undefined ? { holder: found, digest: found.digest } : undefined
+      return found && found.revoked === undefined ? found : undefined
     },
     any: () => file() !== undefined || tokens.list().some(({ revoked }) => revoked === undefined),
   }
 }
 
 /** Reads the file again when it changes; a file that became unusable has no token until it is right again. */
-function watchedFile(path: string, log: Setup['log']): () => TokenInForce | undefined {
-  const state = { stamp: stampOf(path), held: readTokenFile(path) as TokenInForce | undefined }
+function watchedFile(path: string, log: Setup['log']): () => TokenHolder | undefined {
+  const state = { stamp: stampOf(path), held: readTokenFile(path) as TokenHolder | undefined }
   return () => {
     const stamp = stampOf(path)
     if (stamp === state.stamp) return state.held
@@ -68,7 +65,7 @@ function stampOf(path: string): string {
 }
 
 /** @throws FailureError that says what is wrong with the file */
-export function readTokenFile(path: string): TokenInForce {
+export function readTokenFile(path: string): TokenHolder {
   const wrong = (why: string) => new FailureError('error', `the token file "${path}" ${why}`)
   if (!existsSync(path)) throw wrong('does not exist; write one: (umask 077; head -c 24 /dev/urandom | base64 > FILE)')
   const found = statSync(path)
@@ -79,7 +76,7 @@ export function readTokenFile(path: string): TokenInForce {
   if (secret === '') throw wrong('is empty; it must hold one token')
   if (!/^[\x21-\x2b\x2d-\x7e]+$/.test(secret) || secret.length < leastLength || secret.length > 512)
     throw wrong(`must hold one token of ${leastLength} to 512 visible characters, without spaces and commas`)
-  return { holder: { id: fileId, name: 'token file', scopes: ['admin'], limits: {} }, digest: sha256(secret) }
+  return { id: fileId, name: 'token file', scopes: ['admin'], limits: {}, digest: sha256(secret) }
 }
 
 /** The sender of a request, with what the token permits. */

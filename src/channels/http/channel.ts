@@ -29,8 +29,8 @@ export function createHttpChannel(setup: Setup, settings: HttpSettings): Channel
   return {
     name: 'http',
     async start(host) {
-      const openConversations = createOpenConversations(host)
       const holders = createHolders(host, setup.log, settings.tokenFile)
+      const openConversations = createOpenConversations(host, holders)
       state.note = noteOf(settings, holders)
       const counting = Promise.withResolvers<Telemetry>()
       state.listening = open({ setup, settings, host, holders, openConversations, telemetry: counting.promise })
@@ -93,7 +93,7 @@ function open({ setup, settings, host, holders, openConversations, telemetry }: 
       callerOf({ kind, secret }) {
         const digestOf = (id: string) => holders.byId(id)?.digest
         const session = kind === 'cookie' ? openSession(secret, digestOf, Date.now()) : undefined
-        const holder = kind === 'bearer' ? holders.bySecret(secret) : session && holders.byId(session.id)?.holder
+        const holder = kind === 'bearer' ? holders.bySecret(secret) : session && holders.byId(session.id)
         return holder && { ...holder, access: accessOf(setup.config, holder) }
       },
       idempotency: createIdempotency(host.replies),

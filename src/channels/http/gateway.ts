@@ -54,11 +54,11 @@ export const ending = z.object({ code: z.string(), message: z.string() })
 
 /** Returns the part of a turn that every route begins alike. */
 export function toTurn(
-  caller: Caller,
+  { var: { caller }, env }: { readonly var: { readonly caller: Caller }; readonly env: TurnRequest['env'] },
   message: string,
-  conversationId: string | undefined,
-): Pick<TurnRequest, 'caller' | 'message' | 'conversationId'> {
-  return { caller, message, conversationId }
+  conversationId?: string,
+): Pick<TurnRequest, 'caller' | 'env' | 'message' | 'conversationId'> {
+  return { caller, env, message, conversationId }
 }
 
 /** Spells the names of a record's own fields as the gateway's JSON does: `conversationId` becomes `conversation_id`. */

@@ -2,34 +2,37 @@
 
 import type { Conversation, ConversationChoice, Past } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
+import type { ApiEnv } from '../../http/api.ts'
+import { credentialEnd, unauthorized } from '../../http/callers.ts'
 import { type EventStream, openEventStream } from '../../http/event-stream.ts'
 import { HttpError } from '../../http/http-error.ts'
-import type { Connection } from '../../http/listen.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
 import type { ChannelHost } from '../inbox/channel-api.ts'
 import { refusedBy, takeTurn } from '../take-turn.ts'
-import type { Caller } from './access.ts'
+import type { Caller, Holders } from './access.ts'
 
 export type TurnRequest = {
   readonly caller: Caller
+  /** The request that it answers: its connection, and its credential. */
+  readonly env: Pick<ApiEnv<Caller>['Bindings'], 'connection' | 'isInForce'>
+  /** Tells whether a turn whose client disconnects continues or is cancelled. */
+  readonly onDisconnect: 'continue' | 'cancel'
   /** Absent: a new conversation. */
   readonly conversationId?: string
   readonly message: string
   /** The earlier messages, as the client sends them: the conversation is then for this turn alone. */
   readonly past?: Past
-  /** Called once the turn has its conversation, before its first event. */
-  readonly begun?: (conversation: Conversation) => void
+  /** Called once the turn has its conversation, before its first event. @returns a signal that aborts when nobody reads its events */
+  readonly begun?: (conversation: Conversation) => AbortSignal
   readonly show: (event: AgentEvent) => void
   /** At an open question the turn waits for an answer from elsewhere, or it ends and the question stays open. */
   readonly onApproval: 'wait' | 'end'
-  /** Aborted when the client has disconnected and does not want the rest. */
-  readonly signal: AbortSignal
 }
 
 export type TurnDone = { readonly conversation: Conversation; readonly ending: Ending }
 
 export type OpenConversations = {
-  /** @throws HttpError 404, 429, 503 */
+  /** @throws HttpError 401 once the credential of the request has ended, 404, 429, 503 */
   turn(request: TurnRequest): Promise<TurnDone>
   sees(caller: Caller, conversationId: string): boolean
   /** @throws HttpError 404 */
@@ -44,10 +47,12 @@ export type OpenConversations = {
   close(finishMs: number): Promise<void>
 }
 
+/** Says in the record who cancelled a turn. */
+const tokenEnd = 'end of the token'
 /** How many conversations may stay open between turns. */
 const mostOpen = 1_000
 
-export function createOpenConversations(host: ChannelHost): OpenConversations {
+export function createOpenConversations(host: ChannelHost, holders: Pick<Holders, 'byId'>): OpenConversations {
   const open = new Map<string, Promise<Conversation>>()
   const running = new Set<Conversation>()
   const turns = new Set<Promise<unknown>>()
@@ -91,44 +96,64 @@ export function createOpenConversations(host: ChannelHost): OpenConversations {
     return isThere && (access.memory === 'all' || host.tokens.ownerOf(conversationId) === id)
   }
 
-  async function turn(request: TurnRequest): Promise<TurnDone> {
+  async function turn(request: TurnRequest, cancelling: AbortController): Promise<TurnDone> {
     if (state.closed) throw stopping()
+    const { signal } = cancelling
     const conversation = await conversationFor(request)
-    const leave = await queue.enter(conversation.id, request.signal)
+    const leave = await queue.enter(conversation.id, signal)
     if (!leave) throw new HttpError(499, 'gone', 'the client has gone')
     running.add(conversation)
-    const cancel = () => conversation.cancel('client')
-    request.signal.addEventListener('abort', cancel, { once: true })
+    const cancel = () => conversation.cancel(signal.reason === tokenEnd ? tokenEnd : 'client')
+    signal.addEventListener('abort', cancel, { once: true })
     try {
       if (state.closed) throw stopping()
-      request.begun?.(conversation)
+      // It may have ended while the turn waited.
+      if (!isInForce(request.caller)) throw tokenEnded()
+      const unread = request.begun?.(conversation)
+      if (request.onDisconnect === 'cancel') unread?.addEventListener('abort', () => cancelling.abort(), { once: true })
       const onGate = request.onApproval === 'wait' ? async () => {} : refusedBy(conversation)
       const ending = await takeTurn({
         conversation,
         prompt: request.message,
         show: request.show,
         onGate,
-        isStopped: () => request.signal.aborted,
+        isStopped: () => signal.aborted,
       })
       return { conversation, ending }
     } finally {
-      request.signal.removeEventListener('abort', cancel)
+      signal.removeEventListener('abort', cancel)
       running.delete(conversation)
       leave()
       if (request.past) void conversation.close()
     }
   }
 
+  /** Cancels the turn when its client leaves and wants that, and when its token ends. @throws HttpError 401 when the credential ends */
+  async function assertInForce({ caller, env, onDisconnect }: TurnRequest, cancelling: AbortController, over: AbortSignal): Promise<void> {
+    const isCancelled = onDisconnect === 'cancel'
+    if (isCancelled) env.connection.disconnected.addEventListener('abort', () => cancelling.abort(), { once: true })
+    if (!(await credentialEnd(env.isInForce, over))) return
+    const isLogOut = isInForce(caller)
+    if (isCancelled || !isLogOut) cancelling.abort(isLogOut ? undefined : tokenEnd)
+    throw isLogOut ? unauthorized('the session has ended; log in again') : tokenEnded()
+  }
+
+  /** Tells whether the token is in force; a session may have ended before its token. */
+  function isInForce({ id, digest }: Caller): boolean {
+    return holders.byId(id)?.digest === digest
+  }
+
   return {
     turn(request) {
-      const done = turn(request)
-      const settled = done.then(
-        () => {},
-        () => {},
-      )
+      const [cancelling, over] = [new AbortController(), new AbortController()]
+      request.env.connection.stay()
+      const done = turn(request, cancelling)
+      const inForce = assertInForce(request, cancelling, over.signal)
+      const end = () => over.abort()
+      const settled = done.then(end, end)
       turns.add(settled)
       void settled.then(() => turns.delete(settled))
-      return done
+      return Promise.race([done, inForce.then(() => done)])
     },
     sees: isVisible,
     assertSees(caller, id) {
@@ -154,6 +179,10 @@ function keyOf({ id, access }: Pick<Caller, 'id' | 'access'>, conversationId: st
 
 function noConversation(id: string): HttpError {
   return new HttpError(404, 'no_conversation', `the conversation ${JSON.stringify(id.slice(0, 100))} does not exist`)
+}
+
+function tokenEnded(): HttpError {
+  return unauthorized('this token is not in force any more; its turn was cancelled')
 }
 
 function stopping(): HttpError {
@@ -225,15 +254,18 @@ function createTurnQueue(most = 16): TurnQueue {
   }
 }
 
-/** Tells whether a turn whose client disconnects continues or is cancelled. */
-type OnDisconnect = 'continue' | 'cancel'
-
-type StreamedTurn = Omit<TurnRequest, 'show' | 'begun' | 'signal'> & {
-  readonly connection: Connection
-  readonly onDisconnect: OnDisconnect
+type StreamedTurn = Omit<TurnRequest, 'show' | 'begun'> & {
   readonly show: (event: AgentEvent, stream: EventStream) => void
   /** Sends what comes after the last event. */
   readonly ended?: (done: TurnDone, stream: EventStream) => void
+  /** Sends why no more events come. */
+  readonly failed: (why: HttpError, stream: EventStream) => void
+}
+
+/** Sends the events of a turn as they are. */
+export const plainEvents: Pick<StreamedTurn, 'show' | 'failed'> = {
+  show: (event, stream) => stream.send({ data: event }),
+  failed: ({ code, message }, stream) => stream.send({ data: { type: 'error', code, message, recoverable: false } satisfies AgentEvent }),
 }
 
 /**
@@ -242,19 +274,17 @@ type StreamedTurn = Omit<TurnRequest, 'show' | 'begun' | 'signal'> & {
  */
 export async function streamTurn(
   openConversations: OpenConversations,
-  { connection, onDisconnect, show, ended, ...request }: StreamedTurn,
+  { show, ended, failed, ...request }: StreamedTurn,
 ): Promise<Response> {
   const opened = Promise.withResolvers<EventStream>()
   const state: { stream?: EventStream } = {}
-  const cancelling = disconnectSignal(connection, onDisconnect)
   const turn = openConversations.turn({
     ...request,
-    signal: cancelling.signal,
     begun(conversation) {
-      const stream = openEventStream({ connection, headers: { 'x-conversation-id': conversation.id } })
-      if (onDisconnect === 'cancel') stream.disconnected.addEventListener('abort', () => cancelling.abort(), { once: true })
+      const stream = openEventStream({ connection: request.env.connection, headers: { 'x-conversation-id': conversation.id } })
       state.stream = stream
       opened.resolve(stream)
+      return stream.disconnected
     },
     show: (event) => state.stream && show(event, state.stream),
   })
@@ -265,15 +295,12 @@ export async function streamTurn(
     },
     (error: unknown) => {
       opened.reject(error)
-      state.stream?.end()
+      const { stream } = state
+      delete state.stream
+      const why = error instanceof HttpError ? error : httpErrorOf(error)
+      if (stream && why) failed(why, stream)
+      stream?.end()
     },
   )
   return (await opened.promise).response
-}
-
-/** Aborts when the client disconnects, if that ends the turn. */
-export function disconnectSignal({ disconnected }: Connection, onDisconnect: OnDisconnect): AbortController {
-  const cancelling = new AbortController()
-  if (onDisconnect === 'cancel') disconnected.addEventListener('abort', () => cancelling.abort(), { once: true })
-  return cancelling
 }

@@ -10,7 +10,7 @@ export const tokenScopes = ['read', 'chat', 'approve', 'admin'] as const
 export type TokenScope = (typeof tokenScopes)[number]
 
 /** The sender of a request, as the token identifies it. */
-export type TokenHolder = { readonly id: string; readonly name: string; readonly scopes: readonly string[]; readonly limits: TokenLimits }
+export type TokenHolder = Pick<StoredToken, 'id' | 'name' | 'scopes' | 'limits' | 'digest'>
 
 export type NewToken = { readonly name: string; readonly scopes: readonly TokenScope[]; readonly limits: TokenLimits }
 
@@ -54,7 +54,7 @@ export function holderOf(table: Pick<TokenTable, 'get'>, secret: string): TokenH
   const [, id = ''] = secretPattern.exec(secret) ?? []
   const found = id === '' ? undefined : table.get(id)
   const isRight = sameDigest(sha256(secret), found?.digest ?? noDigest)
-  return found && isRight && found.revoked === undefined ? toHolder(found) : undefined
+  return found && isRight && found.revoked === undefined ? found : undefined
 }
 
 /** Compares two SHA-256 in hex in constant time. */
@@ -63,10 +63,6 @@ export function sameDigest(one: string, other: string): boolean {
 }
 
 const noDigest = '0'.repeat(64)
-
-function toHolder({ id, name, scopes, limits }: StoredToken): TokenHolder {
-  return { id, name, scopes, limits }
-}
 
 function inForce(table: TokenTable, name: string): TokenRow {
   const found = table.list().find((row) => row.name === name && row.revoked === undefined)

@@ -78,9 +78,9 @@ export type HostNotice =
   | { readonly type: 'schedule_ended'; readonly schedule: string; readonly state: string }
   /**
    * The last event of a subscription that ended by itself. `slow`: the subscriber took events too slowly; `closed`: the host was closed;
-   * `failed`: the record cannot be read. Subscribe again with the last `id`.
+   * `failed`: the record cannot be read. Subscribe again with the last `id`. `unauthorized`: the token or the session of the subscriber has ended.
    */
-  | { readonly type: 'subscription_ended'; readonly reason: 'slow' | 'closed' | 'failed'; readonly message: string }
+  | { readonly type: 'subscription_ended'; readonly reason: 'slow' | 'closed' | 'failed' | 'unauthorized'; readonly message: string }
 
 /** The whole of the filters must match; notices of the whole home pass only without filters. */
 export type Subscription = {

@@ -3,10 +3,9 @@
 import { z } from '@hono/zod-openapi'
 import type { Conversation, Host } from '../../../host/api.ts'
 import { eventStream, json, route } from '../../../http/api.ts'
-import type { EventStream } from '../../../http/event-stream.ts'
 import type { AgentEvent, Ending } from '../../../runtime/event.ts'
 import { conversationId, ending, type Gateway, type GatewayApi, messageText, onApproval, onDisconnect, snake, toTurn } from '../gateway.ts'
-import { disconnectSignal, streamTurn } from '../open-conversations.ts'
+import { plainEvents, streamTurn } from '../open-conversations.ts'
 
 const request = z.strictObject({
   message: messageText,
@@ -61,17 +60,10 @@ export function chatRoutes(app: GatewayApi, { openConversations, host }: Gateway
         on_disconnect = 'continue',
         on_approval = stream ? 'wait' : 'end',
       } = c.req.valid('json')
-      const { connection } = c.env
-      const turn = { ...toTurn(c.var.caller, message, conversation_id), onApproval: on_approval }
-      const show = (event: AgentEvent, to: EventStream) => to.send({ data: event })
-      if (stream) return streamTurn(openConversations, { ...turn, connection, onDisconnect: on_disconnect, show })
+      const turn = { ...toTurn(c, message, conversation_id), onApproval: on_approval, onDisconnect: on_disconnect }
+      if (stream) return streamTurn(openConversations, { ...turn, ...plainEvents })
       const notes = createTurnNotes()
-      connection.stay()
-      const { conversation, ending } = await openConversations.turn({
-        ...turn,
-        show: notes.show,
-        signal: disconnectSignal(connection, on_disconnect).signal,
-      })
+      const { conversation, ending } = await openConversations.turn({ ...turn, show: notes.show })
       const summary = await notes.summary({ conversation, ending, host })
       // The model may continue after a question, so the turn can end with another code while the question is open.
       return c.json(summary, ending.code === 'approval_needed' || summary.approvals.length > 0 ? 202 : 200)

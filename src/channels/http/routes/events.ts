@@ -3,7 +3,8 @@
 import { z } from '@hono/zod-openapi'
 import type { HostEvent } from '../../../host/events/host-event.ts'
 import { eventStream, route } from '../../../http/api.ts'
-import { type EventStream, openEventStream } from '../../../http/event-stream.ts'
+import { credentialEnd } from '../../../http/callers.ts'
+import { openEventStream } from '../../../http/event-stream.ts'
 import { errorText } from '../../../kit/errors.ts'
 import type { Caller } from '../access.ts'
 import { conversationId, type Gateway, type GatewayApi, runId } from '../gateway.ts'
@@ -11,10 +12,7 @@ import { conversationId, type Gateway, type GatewayApi, runId } from '../gateway
 const position = z.string().regex(/^\d{1,15}(?:\.\d{1,9})?$/, 'this is not the id of an event')
 const query = z.object({ after: z.optional(position), conversation_id: z.optional(conversationId), run_id: z.optional(runId) })
 
-/** How long a revoked token may still receive events, in ms. */
-const recheckMs = 1_000
-
-export function eventRoutes(app: GatewayApi, { host, holders, openConversations, setup }: Gateway): void {
+export function eventRoutes(app: GatewayApi, { host, openConversations, setup }: Gateway): void {
   app.openapi(
     route('read', {
       method: 'get',
@@ -38,25 +36,23 @@ export function eventRoutes(app: GatewayApi, { host, holders, openConversations,
       const over = new AbortController()
       stream.disconnected.addEventListener('abort', () => over.abort(), { once: true })
       openConversations.stopping.addEventListener('abort', () => over.abort(), { once: true })
-      void pass(host.events.subscribe(filter, over.signal), stream, inForce(caller)).catch((error: unknown) => {
-        setup.log('warn', 'events ended', { why: errorText(error) })
-        stream.end()
+      void credentialEnd(c.env.isInForce, over.signal).then((hasEnded) => {
+        if (hasEnded) stream.send({ data: unauthorized() })
+        over.abort()
       })
+      const pass = async () => {
+        for await (const event of host.events.subscribe(filter, over.signal))
+          if (!over.signal.aborted) stream.send({ id: event.id, data: event })
+      }
+      void pass()
+        .catch((error: unknown) => setup.log('warn', 'events ended', { why: errorText(error) }))
+        .finally(() => {
+          over.abort()
+          stream.end()
+        })
       return stream.response
     },
   )
-
-  /** Asks at most once in a while, because a run has many events. */
-  function inForce({ id }: Caller): () => boolean {
-    const state = { until: Date.now() + recheckMs, holds: true }
-    return () => {
-      if (state.holds && Date.now() >= state.until) {
-        state.holds = holders.byId(id) !== undefined
-        state.until = Date.now() + recheckMs
-      }
-      return state.holds
-    }
-  }
 
   /** Tells whether the caller may get the event: a token with a memory of its own gets only the stop of other conversations. */
   function isFor(caller: Caller, { conversationId, event }: HostEvent): boolean {
@@ -67,10 +63,7 @@ export function eventRoutes(app: GatewayApi, { host, holders, openConversations,
   }
 }
 
-async function pass(events: AsyncIterable<HostEvent>, stream: EventStream, isInForce: () => boolean): Promise<void> {
-  for await (const event of events) {
-    if (!isInForce()) break
-    stream.send({ id: event.id, data: event })
-  }
-  stream.end()
+function unauthorized(): HostEvent {
+  const message = 'this token, or this session, is not in force any more'
+  return { at: Date.now(), event: { type: 'subscription_ended', reason: 'unauthorized', message } }
 }

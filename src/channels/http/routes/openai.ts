@@ -9,8 +9,8 @@ import { createId } from '../../../kit/id.ts'
 import type { AgentEvent, Ending } from '../../../runtime/event.ts'
 import { endingNote } from '../../../runtime/history-text.ts'
 import type { Message } from '../../../runtime/port.ts'
-import type { Gateway, GatewayApi } from '../gateway.ts'
-import { disconnectSignal, openAiFields, streamTurn, type TurnDone } from '../open-conversations.ts'
+import { type Gateway, type GatewayApi, toTurn } from '../gateway.ts'
+import { openAiFields, streamTurn, type TurnDone } from '../open-conversations.ts'
 
 const model = z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })
 const models = z.object({ object: z.literal('list'), data: z.array(model) })
@@ -54,20 +54,15 @@ export function openAiRoutes(app: GatewayApi, { openConversations, setup }: Gate
       const request = c.req.valid('json')
       const head = { id: newId(), created: Math.floor(Date.now() / 1000), model: known(request.model) }
       const { prompt, past } = turnInputOf(request)
-      const { connection } = c.env
-      const onDisconnect = request.on_disconnect ?? 'cancel'
-      const turn = { caller: c.var.caller, message: prompt, past, onApproval: 'end' } as const
-      if (request.stream) {
-        const chunks = chunksOf(head, request.stream_options?.include_usage ?? false)
-        return streamTurn(openConversations, { ...turn, connection, onDisconnect, ...chunks })
-      }
-      connection.stay()
+      const turn = { ...toTurn(c, prompt), past, onApproval: 'end', onDisconnect: request.on_disconnect ?? 'cancel' } as const
+      if (request.stream)
+        return streamTurn(openConversations, { ...turn, ...chunksOf(head, request.stream_options?.include_usage ?? false) })
       const pieces = createPieces()
       const answer = { text: '' }
       const show = (event: AgentEvent) => {
         answer.text += pieces(event)
       }
-      const done = await openConversations.turn({ ...turn, show, signal: disconnectSignal(connection, onDisconnect).signal })
+      const done = await openConversations.turn({ ...turn, show })
       const failure = failureOf(done.ending)
       return failure ? errorResponse(failure, openAiFields(failure)) : c.json(completionOf(head, answer.text, done), 200)
     },
@@ -92,6 +87,7 @@ function newId(): string {
 type Chunks = {
   readonly show: (event: AgentEvent, stream: EventStream) => void
   readonly ended: (done: TurnDone, stream: EventStream) => void
+  readonly failed: (why: HttpError, stream: EventStream) => void
 }
 
 /**
@@ -115,17 +111,22 @@ function chunksOf(head: AnswerHead, wantsUsage: boolean): Chunks {
     if (wantsUsage) stream.send({ data: { ...head, object: 'chat.completion.chunk', choices: [], usage: usageOf(done) } })
   }
 
+  function failed(why: HttpError, stream: EventStream): void {
+    const { code, message, fields } = why
+    stream.send({ data: { error: { code, message, ...openAiFields(why), ...fields } } })
+    stream.send({ data: '[DONE]' })
+  }
+
   return {
+    failed,
     show(event, stream) {
       const content = pieces(event)
       if (content !== '') put(stream, { content })
     },
     ended(done, stream) {
       const failure = failureOf(done.ending)
-      if (failure) {
-        const { code, message, fields } = failure
-        stream.send({ data: { error: { code, message, ...openAiFields(failure), ...fields } } })
-      } else finish(done, stream)
+      if (failure) return failed(failure, stream)
+      finish(done, stream)
       stream.send({ data: '[DONE]' })
     },
   }

@@ -17,7 +17,7 @@ import {
   snake,
   toTurn,
 } from '../gateway.ts'
-import { streamTurn } from '../open-conversations.ts'
+import { plainEvents, streamTurn } from '../open-conversations.ts'
 
 const facts = z.looseObject({
   id: z.string(),
@@ -154,11 +154,10 @@ export function runRoutes(app: GatewayApi, { openConversations, host }: Gateway)
     async (c) => {
       const { prompt, conversation_id, on_disconnect = 'continue', on_approval = 'wait' } = c.req.valid('json')
       return streamTurn(openConversations, {
-        ...toTurn(c.var.caller, prompt, conversation_id),
-        connection: c.env.connection,
+        ...toTurn(c, prompt, conversation_id),
+        ...plainEvents,
         onDisconnect: on_disconnect,
         onApproval: on_approval,
-        show: (event, stream) => stream.send({ data: event }),
       })
     },
   )

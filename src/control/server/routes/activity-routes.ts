@@ -3,9 +3,9 @@
 import { z } from '@hono/zod-openapi'
 import type { ApiEnv } from '../../../http/api.ts'
 import { eventStream, json } from '../../../http/api.ts'
+import { credentialEnd } from '../../../http/callers.ts'
 import { type EventStream, openEventStream } from '../../../http/event-stream.ts'
 import type { QuickRoutes } from '../../../http/quick-routes.ts'
-import { sleep } from '../../../kit/abort.ts'
 import { errorText } from '../../../kit/errors.ts'
 import { activityPost, activityReply, type ControlEvent, controlEvent } from '../../contract/activity-shapes.ts'
 import type { Caller } from '../../contract/caller.ts'
@@ -60,9 +60,6 @@ export function activityRoutes(app: ControlApi, server: ControlServer, quick: Qu
   )
 }
 
-/** A stream ends at most this many ms after its credential was revoked. */
-const recheckMs = 700
-
 type StreamInput = {
   readonly caller: Caller
   readonly env: ApiEnv<Caller>['Bindings']
@@ -77,7 +74,7 @@ function streamEvents({ plane, stopping, counters, log }: ControlServer, { calle
   const end = () => over.abort()
   for (const signal of [stream.disconnected, stopping]) signal.addEventListener('abort', end, { once: true })
   if (stopping.aborted) end()
-  void watchCredential(env.isInForce, over)
+  void credentialEnd(env.isInForce, over.signal).then(end)
   void pass(plane.events.follow(caller, query, over.signal), stream)
     .catch((error: unknown) => log('warn', 'events ended', { why: errorText(error) }))
     .finally(() => {
@@ -93,13 +90,5 @@ async function pass(events: AsyncIterable<ControlEvent>, stream: EventStream): P
   for await (const event of events) {
     stream.send({ id: String(event.id), data: event })
     await stream.hasRoom()
-  }
-}
-
-/** Checks repeatedly whether the credential is still in force; a failing check ends the stream, and the client asks again. */
-async function watchCredential(isInForce: () => Promise<boolean>, over: AbortController): Promise<void> {
-  while (!over.signal.aborted) {
-    await sleep(recheckMs, over.signal)
-    if (!over.signal.aborted && !(await isInForce().catch(() => false))) over.abort()
   }
 }
