@@ -151,6 +151,7 @@ type TaskClient = Own<Pick<TaskPlane, 'get' | 'edit' | 'effects' | 'endEffect'>>
   list(query?: Partial<TaskQuery>): ReturnType<TaskPlane['list']>
   /** Waits up to `wait_ms`; undefined when there was no task. Never repeated: a lost answer leaves a lease that expires. */
   claim(request: Input<ClaimRequest, 'wait_ms' | 'labels'>, signal?: AbortSignal): Promise<Claim | undefined>
+  /** Never repeated: a beat that waits would come too late, and the next one follows. */
   beat(id: string, signal?: AbortSignal): Promise<Beat>
   release(id: string, request: Input<ReleaseRequest, 'outcome'>): Promise<Task>
   cancel(id: string, note?: string): Promise<Task>
@@ -172,7 +173,7 @@ function taskClient({ json }: Transport): TaskClient {
     edit: (id, body, version) =>
       json({ method: 'PATCH', path: at(id), body, headers: version === undefined ? undefined : { 'if-match': `"${version}"` } }),
     claim: (body, signal) => json({ method: 'POST', path: 'tasks/claim', body, timeoutMs: (body.wait_ms ?? 0) + 15_000, signal }),
-    beat: (id, signal) => json({ method: 'POST', path: at(id, '/beat'), body: {}, repeatable: true, signal }),
+    beat: (id, signal) => json({ method: 'POST', path: at(id, '/beat'), body: {}, signal }),
     release: (id, request) => post(at(id, '/release'), request),
     cancel: (id, note = '') => post(at(id, '/cancel'), { note }),
     retry: (id, note = '') => post(at(id, '/retry'), { note }),

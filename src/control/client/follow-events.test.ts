@@ -12,6 +12,7 @@ const stream = (...pieces: string[]) =>
         controller.close()
       },
     }),
+    { headers: { 'content-type': 'text/event-stream' } },
   )
 
 function answering(...answers: (Response | Error)[]) {
@@ -40,7 +41,13 @@ test('after each break it asks again after the last event it had, and pieces may
     stream(`${frame(3)}: ping\n\n${frame(4)}`),
   )
   await expect(read(transport, 5)).rejects.toMatchObject({ code: 'unauthorized' })
-  expect(calls.map(({ query }) => query)).toEqual([0, 2, 2, 4].map((after) => ({ after, type: 'x' })))
+  expect(calls.map(({ query }) => query)).toEqual([0, 2, 2, 4, 4, 4].map((after) => ({ after, type: 'x' })))
+})
+
+test('one refusal and a page of a portal do not end it', async () => {
+  const page = new Response('<html>', { headers: { 'content-type': 'text/html' } })
+  const { transport } = answering(page, new PlaneRefusal('unauthorized', 'once'), stream(frame(1)), new PlaneRefusal('forbidden', 'once'))
+  await expect(read(transport)).rejects.toMatchObject({ message: 'over' })
 })
 
 test('it ends when its reader stops', async () => {

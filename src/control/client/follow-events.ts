@@ -10,8 +10,9 @@ export type FollowQuery = Partial<Pick<EventQuery, 'after' | 'type' | 'task_id' 
 /** The connection is dead when no ping arrives for this many ms. */
 const silentMs = 40_000
 const longestWaitMs = 5_000
-/** Lists refusals that a repeated request does not change. */
+/** Lists refusals that a repeated request does not change, once they were given so often in a row. */
 const final: readonly string[] = ['unauthorized', 'forbidden', 'bad_request', 'not_found']
+const certainAfter = 3
 
 /** Yields events until the signal aborts. @throws PlaneRefusal when the token is not in force or the query is wrong */
 export async function* followEvents(
@@ -20,18 +21,19 @@ export async function* followEvents(
   query: FollowQuery,
   signal: AbortSignal,
 ): AsyncGenerator<ControlEvent> {
-  const state: { last: number | undefined; failures: number } = { last: query.after, failures: 0 }
+  const state: { last: number | undefined; failures: number; refusals: number } = { last: query.after, failures: 0, refusals: 0 }
   while (!signal.aborted) {
     try {
       for await (const event of oneStream(transport, { ...query, after: state.last }, signal)) {
-        state.failures = 0
+        state.failures = state.refusals = 0
         if (event === 'open') continue
         state.last = event.id
         yield event
       }
     } catch (error) {
       if (signal.aborted) return
-      if (error instanceof PlaneRefusal && final.includes(error.code)) throw error
+      state.refusals = error instanceof PlaneRefusal && final.includes(error.code) ? state.refusals + 1 : 0
+      if (state.refusals >= certainAfter) throw error
     }
     state.failures += 1
     await options.sleep(Math.min(longestWaitMs, 50 * 2 ** Math.min(state.failures, 10)) * (0.5 + options.random() / 2), signal)
@@ -54,6 +56,7 @@ async function* oneStream(transport: Transport, query: StreamQuery, signal: Abor
       ...{ method: 'GET', path: 'events', query, signal: both, repeatable: false, timeoutMs: 2_147_483_647 },
       headers: { accept: 'text/event-stream' },
     })
+    if (!response.headers.get('content-type')?.startsWith('text/event-stream')) throw new Error('the answer is not a stream of events')
     yield 'open'
     for await (const frame of framesOf(response, restartTimer)) yield frame
   } finally {

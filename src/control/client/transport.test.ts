@@ -64,7 +64,42 @@ test('it gives up after some tries, and at once when its caller leaves', async (
   expect(left.sent).toHaveLength(1)
 })
 
-test("codes of the HTTP layer itself become the plane's, and an answer that is no JSON is told by its status", async () => {
+test('what a proxy, a portal or another server answers is never a refusal, and is repeated', async () => {
+  const page = (status: number, body: string | null = '<html>') => new Response(body, { status, headers: { 'content-type': 'text/html' } })
+  const json = (body: string, status = 200) => new Response(body, { status, headers: { 'content-type': 'application/json' } })
+  const foreign = [
+    ...[200, 301, 302, 400, 401, 402, 403, 404, 405, 407, 408, 409, 410, 418, 422, 429, 451, 500, 502, 503, 504, 511].map((status) =>
+      page(status),
+    ),
+    ...[page(403, null), json(''), json('{"a":'), json('null'), json('[]'), json('"ok"'), json('<html>'), new Response('fine')],
+    ...[
+      json('{}', 401),
+      json('{"error":"denied"}', 401),
+      json('{"error":{"message":"m"}}', 403),
+      json('{"error":{"code":404,"message":"m"}}', 404),
+    ],
+    ...[
+      json('{"error":{"code":"AccessDenied","message":"m"}}', 403),
+      json('{"error":{"code":"forbidden"}}', 403),
+      json('{"error":{"code":', 401),
+    ],
+  ]
+  for (const answer of foreign) {
+    const { status } = answer
+    const { transport, sent } = wire(answer, fine())
+    expect([status, await transport.json<object>({ method: 'GET', path: 'x' })]).toEqual([status, { a: 1 }])
+    expect(sent).toHaveLength(2)
+  }
+  const alone = wire(page(401)).transport.json({ method: 'POST', path: 'x' })
+  await expect(alone).rejects.toMatchObject({
+    code: 'unavailable',
+    message: expect.stringMatching(/cannot be reached: something else answered with status 401 \(text\/html\)/),
+  })
+  const patient = new Response('', { status: 503, headers: { 'retry-after': '86400' } })
+  await expect(wire(patient).transport.json({ method: 'POST', path: 'x' })).rejects.toMatchObject({ details: { retry_after_ms: 60_000 } })
+})
+
+test("codes of the HTTP layer itself become the plane's, and a limit of size in between is told as one", async () => {
   const cases: readonly (readonly [Response, object])[] = [
     [Response.json({ error: { code: 'bad_json', message: 'm' } }, { status: 400 }), { code: 'bad_request', message: 'm' }],
     [Response.json({ error: { code: 'key_reused', message: 'm' } }, { status: 422 }), { code: 'idempotency_mismatch' }],

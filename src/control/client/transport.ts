@@ -37,7 +37,7 @@ export type ControlRequest = {
 }
 
 export type Transport = {
-  /** Resolves for statuses below 400. @throws PlaneRefusal, also "unavailable" when the daemon cannot be reached */
+  /** Resolves for statuses below 400. @throws PlaneRefusal, also "unavailable" when the daemon cannot be reached or something else answers */
   send(call: ControlRequest): Promise<Response>
   /** Sends and reads the answer; undefined for 204. */
   json<T>(call: ControlRequest): Promise<T>
@@ -46,7 +46,7 @@ export type Transport = {
 export function createTransport(options: TransportOptions): Transport {
   const { attempts = 4, timeoutMs = 30_000 } = options
 
-  async function once(call: ControlRequest): Promise<Response> {
+  async function once<T>(call: ControlRequest, read: (response: Response) => Promise<T>): Promise<T> {
     const limit = AbortSignal.timeout(call.timeoutMs ?? timeoutMs)
     const signal = AbortSignal.any([call.signal, options.stop, limit].filter((each) => each !== undefined))
     const response = await options.fetch(urlOf(options.url, call), {
@@ -59,15 +59,16 @@ export function createTransport(options: TransportOptions): Transport {
       body: JSON.stringify(call.body, call.anyText ? undefined : storable),
       signal,
     })
-    if (response.status < 400) return response
-    throw await refusalOf(response)
+    if (response.status >= 400) throw await refusalOf(response)
+    if (response.status >= 300 || mediaType(response) === 'text/html') throw foreign(response)
+    return await read(response)
   }
 
-  async function send(call: ControlRequest): Promise<Response> {
+  async function persist<T>(call: ControlRequest, read: (response: Response) => Promise<T>): Promise<T> {
     const most = mayRepeat(call) ? attempts : 1
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await once(call)
+        return await once(call, read)
       } catch (error) {
         if (call.signal?.aborted || options.stop?.aborted) throw error
         const refusal = error instanceof PlaneRefusal ? error : unreachable(options.url, error)
@@ -79,13 +80,41 @@ export function createTransport(options: TransportOptions): Transport {
   }
 
   return {
-    send,
-    async json<T>(call: ControlRequest) {
-      const response = await send(call)
-      // Our own daemon answers by the contract, so the client does not check the answer again.
-      return (response.status === 204 ? undefined : await response.json()) as T
-    },
+    send: (call) => persist(call, async (response) => response),
+    json: <T>(call: ControlRequest) =>
+      persist(call, async (response) => (response.status === 204 ? undefined : await objectIn(response)) as T),
   }
+}
+
+/** Our own daemon answers by the contract, so the client checks only that the answer is an object. @throws ForeignAnswer */
+async function objectIn(response: Response): Promise<unknown> {
+  const answer = await response.json().catch((error: unknown) => {
+    throw error instanceof SyntaxError ? foreign(response) : error
+  })
+  if (isObject(answer)) return answer
+  throw foreign(response)
+}
+
+/** Is thrown when a proxy, a portal or another server answers in place of the control plane, which says nothing about the request. */
+class ForeignAnswer extends Error {
+  constructor(
+    message: string,
+    readonly details: PlaneRefusal['details'],
+  ) {
+    super(message)
+  }
+}
+
+function foreign(response: Response): ForeignAnswer {
+  const kind = mediaType(response) || 'no content type'
+  return new ForeignAnswer(
+    `something else answered with status ${response.status} (${kind}), not in the form of a control plane; check the address, and proxies in between`,
+    waitOf(secondsOf(response)),
+  )
+}
+
+function mediaType({ headers }: Response): string {
+  return (headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase().slice(0, 80) ?? ''
 }
 
 /** Makes any text of a child process storable, so that its error arrives. */
@@ -106,41 +135,45 @@ function urlOf(base: string, { path, query = {} }: ControlRequest): string {
 }
 
 function unreachable(url: string, error: unknown): PlaneRefusal {
-  return new PlaneRefusal('unavailable', `the control plane at ${url} cannot be reached: ${explain(error)}`)
+  const [why, details] = error instanceof ForeignAnswer ? [error.message, error.details] : [explain(error), {}]
+  return new PlaneRefusal('unavailable', `the control plane at ${url} cannot be reached: ${why}`, details)
 }
 
-/** Translates answers of the HTTP layer, which has codes of its own. */
-const byStatus: { readonly [status: number]: RefusalCode } = {
-  400: 'bad_request',
-  401: 'unauthorized',
-  402: 'budget_exceeded',
-  403: 'forbidden',
-  404: 'not_found',
-  405: 'bad_request',
-  408: 'unavailable',
-  409: 'conflict',
-  413: 'too_large',
-  415: 'bad_request',
-  422: 'idempotency_mismatch',
-  429: 'too_many',
+/** Translates the codes of the HTTP layer, which differ from those of the plane. */
+const byCode: { readonly [code: string]: RefusalCode } = {
+  ...{ bad_key: 'bad_request', bad_json: 'bad_request', bad_text: 'bad_request', too_deep: 'bad_request', bad_path: 'bad_request' },
+  ...{ not_json: 'bad_request', compressed_body: 'bad_request', wrong_method: 'bad_request', no_host: 'bad_request' },
+  ...{
+    unsupported_parameter: 'bad_request',
+    foreign_origin: 'forbidden',
+    foreign_host: 'forbidden',
+    key_reused: 'idempotency_mismatch',
+    interrupted: 'conflict',
+  },
+  ...{ too_many_requests: 'too_many', slow_body: 'unavailable', internal: 'unavailable' },
+  // Another daemon still answers the same request, so the client should ask again.
+  ...{ in_progress: 'unavailable', too_busy: 'unavailable' },
 }
 
-/** Another daemon still answers the same request, so the client should ask again. */
-const byCode: { readonly [code: string]: RefusalCode } = { in_progress: 'unavailable', too_busy: 'unavailable' }
-
-/** Reads a refusal from the body of an answer. */
-async function refusalOf(response: Response): Promise<PlaneRefusal> {
+/**
+ * Reads a refusal from the body of an answer. Only the form and the codes of our daemon are one; whatever else answers is foreign, except that
+ * a proxy's limit of size is about this very request.
+ */
+async function refusalOf(response: Response): Promise<PlaneRefusal | ForeignAnswer> {
   const body: unknown = await response.json().catch(() => undefined)
   const error = isObject(body) && isObject(body.error) ? body.error : {}
-  const code =
-    (isRefusalCode(error.code) ? error.code : undefined) ??
-    (typeof error.code === 'string' ? byCode[error.code] : undefined) ??
-    byStatus[response.status] ??
-    'unavailable'
-  const message = typeof error.message === 'string' ? error.message : `the control plane answered with status ${response.status}`
-  const details = isObject(error.details) ? error.details : {}
+  const code = isRefusalCode(error.code) ? error.code : typeof error.code === 'string' ? byCode[error.code] : undefined
+  if (response.status === 413 && code === undefined)
+    return new PlaneRefusal('too_large', 'a server in between refused the request as too large (status 413); raise its limit to 16 MiB')
+  if (code === undefined || typeof error.message !== 'string') return foreign(response)
   const wait = typeof error.retry_after_ms === 'number' ? error.retry_after_ms : secondsOf(response)
-  return new PlaneRefusal(code, message, { ...details, ...(wait === undefined ? {} : { retry_after_ms: wait }) })
+  return new PlaneRefusal(code, error.message, { ...(isObject(error.details) ? error.details : {}), ...waitOf(wait) })
+}
+
+const longestWaitMs = 60_000
+
+function waitOf(ms: number | undefined): PlaneRefusal['details'] {
+  return ms === undefined || !(ms >= 0) ? {} : { retry_after_ms: Math.min(longestWaitMs, ms) }
 }
 
 function secondsOf({ headers }: Response): number | undefined {

@@ -4,6 +4,7 @@ import { errorText } from '../../kit/errors.ts'
 import type { FleetClient } from '../client/control-client.ts'
 import type { Identity } from '../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import { countRefusals } from './run/retry-while.ts'
 
 export type IdentifyOptions = {
   /** Uses the key of the agent. */
@@ -40,14 +41,14 @@ export async function identify(options: IdentifyOptions): Promise<WorkerIdentity
 }
 
 async function askIdentity({ fleet, apiUrl, agentId, sleep, say }: IdentifyOptions): Promise<Identity> {
+  const refusals = countRefusals()
   let lastMessage = ''
   for (let wait = firstMs; ; wait = Math.min(longestMs, wait * 2)) {
     try {
       return await fleet.whoAmI()
     } catch (error) {
       if (!(error instanceof PlaneRefusal)) throw noPlane(apiUrl, error)
-      if (error.code === 'not_found') throw noPlane(apiUrl, error)
-      if (error.code !== 'unavailable' && error.code !== 'too_many') throw refusedKey({ apiUrl, agentId }, error)
+      if (refusals.isFinal(error)) throw error.code === 'not_found' ? noPlane(apiUrl, error) : refusedKey({ apiUrl, agentId }, error)
       if (error.message !== lastMessage) say(`${error.message}; waiting`)
       lastMessage = error.message
       await sleep(wait)

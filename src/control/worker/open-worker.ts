@@ -13,7 +13,7 @@ import { openChildRecords, termGraceMs } from './child/child-processes.ts'
 import { refusedKey } from './identify.ts'
 import { executeTask } from './run/execute-task.ts'
 import { logMs, type TaskContext } from './run/finish-run.ts'
-import { isPassing } from './run/retry-while.ts'
+import { countRefusals, isPassing } from './run/retry-while.ts'
 import { openSessionLog } from './session-log.ts'
 import type { Worker, WorkerEnd, WorkerOptions } from './worker-options.ts'
 import { childrenIn } from './worker-places.ts'
@@ -119,6 +119,7 @@ const hopeless = ['unauthorized', 'forbidden', 'bad_request']
 async function heartbeat(heart: HeartbeatOptions): Promise<WorkerEnd> {
   const { options, closing } = heart
   const { say, clock } = options
+  const refusals = countRefusals()
   const state = { wait: pauses.firstMs as number, trouble: '', reportedAt: Number.NEGATIVE_INFINITY }
   while (!closing.aborted) {
     try {
@@ -128,11 +129,13 @@ async function heartbeat(heart: HeartbeatOptions): Promise<WorkerEnd> {
       }
       const end = await round(heart)
       if (state.trouble !== '') say('working again')
+      refusals.reset()
       Object.assign(state, { wait: pauses.firstMs, trouble: '' })
       if (options.once) return end
     } catch (error) {
       if (closing.aborted) break
-      if (error instanceof PlaneRefusal && hopeless.includes(error.code)) throw refusedKey(options, error)
+      const isFinal = refusals.isFinal(error)
+      if (isFinal && error instanceof PlaneRefusal && hopeless.includes(error.code)) throw refusedKey(options, error)
       const trouble = errorText(error)
       if (trouble !== state.trouble) say(`${trouble}; waiting`)
       state.trouble = trouble
@@ -191,14 +194,14 @@ async function reportOnce({ options, facts }: HeartbeatOptions): Promise<void> {
   await port.report(agentId, { ...facts, ...options.facts }, receipts?.())
   await reportDecided?.(({ runId, changes }) =>
     port.deliver(runId, { changes }).catch((error: unknown) => {
-      if (isPassing(error)) throw error
+      if (isPassing(error) || (error instanceof PlaneRefusal && error.code === 'unauthorized')) throw error
       say(`${runId}: ${errorText(error)}`)
     }),
   )
   await tidyCopies?.((id) =>
     port.task(id).catch((error: unknown) => {
-      if (isPassing(error)) throw error
-      return undefined
+      if (error instanceof PlaneRefusal && error.code === 'not_found') return undefined
+      throw error
     }),
   )
 }

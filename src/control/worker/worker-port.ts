@@ -63,21 +63,25 @@ export function clientPort(options: TransportOptions): WorkerPort {
     appendLog: runs.appendLog,
     deliver: runs.deliver,
     putArtifact: runs.putArtifact,
-    // A beat that waits for repetitions would come too late; `keepLease` repeats it.
-    run: (token) => runPort(createControlClient({ ...options, token: () => token, attempts: 1 })),
+    // Others repeat a call for longer; the second try here has the same Idempotency-Key, so that a lost answer does not count twice.
+    run: (token) => runPort(createControlClient({ ...options, token: () => token, attempts: 2 })),
   }
 }
 
 /** Checks the ids, because folders of this machine are named after them and a false control plane must not choose any path. @throws PlaneRefusal */
 function checked(claim: Claim | undefined): Claim | undefined {
-  if (claim === undefined || (runId.safeParse(claim.run_id).success && taskId.safeParse(claim.task.task_id).success)) return claim
-  const names = JSON.stringify([claim.run_id, claim.task.task_id]).slice(0, 200)
+  if (claim === undefined || (runId.safeParse(claim.run_id).success && taskId.safeParse(claim.task?.task_id).success)) return claim
+  const names = JSON.stringify([claim.run_id, claim.task?.task_id]).slice(0, 200)
   throw new PlaneRefusal('conflict', `the control plane sent a task with the ids ${names}, which are not valid; it was not started`)
 }
 
 function runPort({ tasks, runs, budget, approvals, activity }: ControlClient): RunPort {
   return {
-    beat: tasks.beat,
+    async beat(id) {
+      const beat = await tasks.beat(id)
+      if (typeof beat?.lease_until === 'string') return beat
+      throw new PlaneRefusal('unavailable', 'a heartbeat was answered with something else than a lease')
+    },
     release: tasks.release,
     activity: (post) => activity(post),
     appendLog: runs.appendLog,

@@ -5,7 +5,7 @@ import { sha256 } from '../../../kit/sha256.ts'
 import { createRedactor, createStreamRedactor } from '../../../security/redaction/redact.ts'
 import type { RotatingLog } from '../../../service/rotating-log.ts'
 import type { RunPort } from '../worker-port.ts'
-import { isPassing } from './retry-while.ts'
+import { countRefusals } from './retry-while.ts'
 
 export const mostLogBytes = 8 * 1024 * 1024
 const pieceBytes = 256 * 1024
@@ -80,6 +80,7 @@ export function openRunLog({ runId, port, agentLog, secret }: RunLogOptions): Ru
 
   async function send(): Promise<void> {
     let wait: number = pauses.firstMs
+    const refusals = countRefusals()
     while (!abandoned.signal.aborted) {
       if (state.sent === state.bytes) {
         if (state.closing) return
@@ -91,11 +92,13 @@ export function openRunLog({ runId, port, agentLog, secret }: RunLogOptions): Ru
         await port.appendLog(runId, state.sent, piece)
         arrived(Buffer.byteLength(piece))
         wait = pauses.firstMs
+        refusals.reset()
       } catch (error) {
-        if (!isPassing(error)) {
+        if (refusals.isFinal(error)) {
           if (state.closing) return
           // The token of the run is not valid any more; `close` tries once more, perhaps with another one.
           await untilClosed.promise
+          refusals.reset()
           continue
         }
         await sleep(wait, abandoned.signal)

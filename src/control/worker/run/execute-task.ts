@@ -4,9 +4,10 @@ import { errorText } from '../../../kit/errors.ts'
 import { cut, visibleLines } from '../../../kit/text.ts'
 import type { ActivityPost, Approval } from '../../contract/activity-shapes.ts'
 import type { SessionLine } from '../../contract/run-shapes.ts'
-import type { Task } from '../../contract/task-shapes.ts'
+import type { Beat, Task } from '../../contract/task-shapes.ts'
 import { commandRunner } from '../../runners/command-runner.ts'
 import type { MatchedSkill, WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
+import type { RunPort } from '../worker-port.ts'
 import { openRunLog } from './child-log.ts'
 import {
   deliverRun,
@@ -16,6 +17,7 @@ import {
   noteSession,
   type PreparedTask,
   releaseTask,
+  retryOf,
   stateOf,
   type TaskContext,
   type TaskExecution,
@@ -66,13 +68,29 @@ function leaseTask(context: TaskContext): LeasedTask {
     ...{ claim, claimedAt, monotonic: clock.monotonic },
     usualSeconds: options.leaseSeconds ?? usualLeaseSeconds,
     disconnected: context.disconnected,
-    beat: () => run.beat(claim.task.task_id),
+    beat: beatOf(context, run),
   })
   const log = openRunLog({
     ...{ runId: claim.run_id, agentLog, secret: claim.run_token },
     port: { appendLog: (...piece) => (ended.is ? port.appendLog(...piece) : run.appendLog(...piece)) },
   })
   return { ...context, run, lease, log, ended }
+}
+
+/** Returns the heartbeat, which says the first failure in a row. */
+function beatOf({ options, claim }: TaskContext, { beat }: RunPort): () => Promise<Beat> {
+  const state = { failed: false }
+  return async () => {
+    try {
+      const answer = await beat(claim.task.task_id)
+      state.failed = false
+      return answer
+    } catch (error) {
+      if (!state.failed) options.say(`${claim.task.task_id}: a heartbeat failed: ${errorText(error)}; trying again while the lease lasts`)
+      state.failed = true
+      throw error
+    }
+  }
 }
 
 async function prepareTask(leased: LeasedTask): Promise<PreparedTask> {
@@ -83,7 +101,7 @@ async function prepareTask(leased: LeasedTask): Promise<PreparedTask> {
 
 /** Asks for the decisions as long as the lease lasts: a run without them would ask an operator again, or work without an approval. */
 function approvalsOf({ options, claim, run, lease }: LeasedTask, signal: AbortSignal): Promise<readonly Approval[]> {
-  const retry = { while: () => lease.isHeld() && !signal.aborted, random: options.clock.random, signal }
+  const retry = { ...retryOf({ options, lease }), while: () => lease.isHeld() && !signal.aborted, signal }
   return retryWhile(retry, () => run.approvals(claim.task.task_id))
 }
 
@@ -127,7 +145,7 @@ function promptOf({ options, claim, sessions, skill, approvals }: PreparedTask, 
 }
 
 async function runIn(execution: TaskExecution, copy: WorkspaceCopy): Promise<RunOutcome> {
-  const { options, claim, lease, stopping, leaving, prompt, log, run, skill } = execution
+  const { options, claim, lease, stopping, leaving, prompt, log, skill } = execution
   const skillIndex = options.skills.index(options.agentId)
   const stop = AbortSignal.any([lease.signal, stopping])
   const runner = skill?.command ? commandOf(skill.command, options) : options.runner
@@ -144,11 +162,31 @@ async function runIn(execution: TaskExecution, copy: WorkspaceCopy): Promise<Run
   const signal = AbortSignal.any([stop, leaving])
   const result = await runner.run({
     ...{ task: claim.task, prompt, skillIndex, log: log.write, signal },
-    run: { ...run, approvals: () => approvalsOf(execution, signal) },
+    run: persistent(execution, signal),
     workspace: copy.path,
     session: copy.earlier?.runner === 'own' ? copy.earlier.session : undefined,
   })
   return { ...result, ending: signal.aborted ? 'stopped' : result.ending, confinement: 'in process' }
+}
+
+/** Returns the calls of a run such that they wait for the control plane as long as the lease lasts: one that fails would fail the run. */
+function persistent({ options, run, lease }: TaskExecution, signal: AbortSignal): RunPort {
+  const retry = { ...retryOf({ options, lease }), while: () => lease.isHeld() && !signal.aborted, signal }
+  const wrap =
+    <Given extends unknown[], Result>(ask: (...given: Given) => Promise<Result>) =>
+    (...given: Given) =>
+      retryWhile(retry, () => ask(...given))
+  const { approvals, useApproval, activity, reserve, settle } = run
+  return {
+    ...run,
+    ...{
+      approvals: wrap(approvals),
+      useApproval: wrap(useApproval),
+      activity: wrap(activity),
+      reserve: wrap(reserve),
+      settle: wrap(settle),
+    },
+  }
 }
 
 /** Makes the runner of a skill that is a program and needs no model. @throws Error when the program does not exist */
@@ -207,9 +245,9 @@ type Escalation = { readonly message: string; readonly tokens: number }
 async function escalate(execution: PreparedTask, escalation: Escalation): Promise<WorkerEnd> {
   const { options, run, lease, log } = execution
   const error = escalation.message.slice(0, 8_000)
-  await log.close(Math.min(logMs, lease.remaining()))
+  await log.close(Math.min(logMs, lease.remaining() / 3))
   try {
-    await retryWhile({ while: lease.isHeld, random: options.clock.random }, () => run.activity(postOf(execution, escalation)))
+    await retryWhile(retryOf(execution), () => run.activity(postOf(execution, escalation)))
   } catch (trouble) {
     options.say(`${execution.claim.task.task_id}: the escalation did not arrive: ${errorText(trouble)}`)
     return isLost(trouble) ? 'lost' : releaseTask(execution, { outcome: 'retry', error }, 'failed')

@@ -17,7 +17,7 @@ import type { EarlierRun, MatchedSkill, RunChanges, WorkerEnd, WorkerOptions, Wo
 import type { Artifact, RunPort } from '../worker-port.ts'
 import type { RunLog } from './child-log.ts'
 import type { Lease } from './held-lease.ts'
-import { isLost, isPassing, retryWhile } from './retry-while.ts'
+import { isLost, isPassing, type RetryOptions, retryWhile } from './retry-while.ts'
 import type { RunOutcome } from './run-child.ts'
 
 export type TaskContext = {
@@ -61,12 +61,17 @@ export type TaskExecution = PreparedTask & { readonly prompt: string }
 const mostArtifact = 1024 * 1024
 const stateMs = 10_000
 
+/** Repeats a request as long as the lease is held, and says so. */
+export function retryOf({ options, lease }: Pick<LeasedTask, 'options' | 'lease'>): RetryOptions {
+  return { while: lease.isHeld, random: options.clock.random, say: options.say }
+}
+
 /** Delivers the result of a run that completed while its lease is ours. */
 export async function deliverRun(execution: TaskExecution, copy: WorkspaceCopy, outcome: RunOutcome): Promise<WorkerEnd> {
-  const { options, run, lease, log } = execution
-  await log.close(Math.min(logMs, lease.remaining()))
+  const { run, lease, log } = execution
+  await log.close(Math.min(logMs, lease.remaining() / 3))
   const changes = await copy.keep()
-  const retry = { while: lease.isHeld, random: options.clock.random }
+  const retry = retryOf(execution)
   try {
     await retryWhile(retry, () => deliver(execution, run, { changes, outcome }))
     await retryWhile(retry, () => run.activity(completionOf(execution, outcome, changes)))
@@ -247,11 +252,10 @@ export async function releaseTask(
   ends: (task: Task) => WorkerEnd | Promise<WorkerEnd> = () => end,
 ): Promise<WorkerEnd> {
   const { options, claim, run, lease, log } = leased
-  await log.close(Math.min(logMs, lease.remaining()))
+  await log.close(Math.min(logMs, lease.remaining() / 3))
   if (!lease.isHeld()) return 'lost'
   try {
-    const retry = { while: lease.isHeld, random: options.clock.random }
-    return await ends(await retryWhile(retry, () => release(run, claim.task.task_id, request)))
+    return await ends(await retryWhile(retryOf(leased), () => release(run, claim.task.task_id, request)))
   } catch (error) {
     const isGone = isLost(error) || !lease.isHeld()
     if (isGone) return 'lost'

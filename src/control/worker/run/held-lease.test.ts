@@ -65,6 +65,24 @@ test('a refused beat ends the lease at once', async () => {
   expect(kept.isHeld()).toBe(false)
 })
 
+test('a single refusal of the caller keeps the lease, three in a row end it', async () => {
+  const refusals = ['unauthorized', 'forbidden', 'not_found', 'bad_request'] as const
+  for (const code of refusals) {
+    const answers = [code, code, undefined, code, undefined]
+    const { kept } = lease(400, async () => {
+      const refused = answers.shift()
+      if (refused !== undefined) throw new PlaneRefusal(refused, 'once')
+      return beat
+    })
+    await pass(1_500)
+    expect([code, kept.isHeld()]).toEqual([code, true])
+    kept.end()
+  }
+  const { kept, beats } = lease(60_000, () => Promise.reject(new PlaneRefusal('unauthorized', 'revoked')))
+  await pass(25_000)
+  expect([beats.length, kept.news()]).toEqual([3, { kind: 'lost', why: 'revoked' }])
+})
+
 test('a worker that leaves without an answer gives its lease up', () => {
   const disconnected = new AbortController()
   const { kept } = lease(60_000, async () => beat, monotonic(), disconnected.signal)

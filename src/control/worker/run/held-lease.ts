@@ -1,8 +1,9 @@
 /** Keeps the lease of one run: sends a beat after each third of it, and reports when it is lost, by a monotonic clock of our own. */
 
 import { sleep, within } from '../../../kit/abort.ts'
-import { PlaneRefusal, type RefusalCode } from '../../contract/plane-refusal.ts'
+import { errorText } from '../../../kit/errors.ts'
 import type { Beat, Claim } from '../../contract/task-shapes.ts'
+import { countRefusals } from './retry-while.ts'
 
 /** `lost`: nothing may be written under this token any more. `cancelled`: an operator asked for it; the lease is still ours. */
 export type LeaseNews = { readonly kind: 'lost' | 'cancelled'; readonly why: string }
@@ -33,9 +34,6 @@ export type Lease = {
   end(): void
 }
 
-/** Lists the refusals after which this token can never be used again. */
-const final: readonly RefusalCode[] = ['lease_lost', 'unauthorized', 'forbidden', 'not_found', 'conflict']
-
 /** Returns the part of the lease in which the processes of the run are ended, so that none is left when another worker gets the task. */
 const reserveMs = (leaseMs: number) => Math.min(1_000, leaseMs / 20)
 
@@ -48,6 +46,7 @@ export function keepLease(options: LeaseOptions): Lease {
   const over = new AbortController()
   // A claim that waited for a task got its lease shortly before the answer, at an unknown time, so a first beat asks at once.
   const hasWaited = monotonic() - options.claimedAt > leaseMs / 3
+  const refusals = countRefusals()
   const state: { until: number; news?: LeaseNews } = { until: (hasWaited ? monotonic() : options.claimedAt) + leaseMs }
 
   function announce(news: LeaseNews): void {
@@ -71,11 +70,12 @@ export function keepLease(options: LeaseOptions): Lease {
       const answer = await within(Math.max(1, state.until - sent), beat())
       if (answer === undefined) return
       const { cancel_requested } = answer
+      refusals.reset()
       // A cancelled run that knows it gets no more time.
       if (!(cancel_requested && state.news)) state.until = Math.max(state.until, sent + leaseMs)
       if (cancel_requested) announce({ kind: 'cancelled', why: 'an operator cancelled the task' })
     } catch (error) {
-      if (error instanceof PlaneRefusal && final.includes(error.code)) announce({ kind: 'lost', why: error.message })
+      if (refusals.isFinal(error)) announce({ kind: 'lost', why: errorText(error) })
     }
   }
 
@@ -83,8 +83,8 @@ export function keepLease(options: LeaseOptions): Lease {
     if (hasWaited) await beatOnce()
     for (let failed = false; !over.signal.aborted; ) {
       const rest = Math.max(1, state.until - monotonic())
-      // After a failed beat the next one comes sooner: a third of what is left.
-      await sleep(Math.min(rest, failed ? Math.max(50, rest / 3) : leaseMs / 3), over.signal)
+      // After a failed beat the next one comes sooner: at most a third of what is left.
+      await sleep(Math.min(rest, failed ? Math.max(50, Math.min(2_000, rest / 3)) : leaseMs / 3), over.signal)
       if (over.signal.aborted || isExpired()) return
       const before = state.until
       await beatOnce()
@@ -92,13 +92,8 @@ export function keepLease(options: LeaseOptions): Lease {
     }
   }
 
-  options.disconnected.addEventListener(
-    'abort',
-    () => announce({ kind: 'lost', why: 'the worker ended before the control plane answered' }),
-    {
-      signal: over.signal,
-    },
-  )
+  const leave = () => announce({ kind: 'lost', why: 'the worker ended before the control plane answered' })
+  options.disconnected.addEventListener('abort', leave, { signal: over.signal })
   void keepBeating()
   return {
     signal: stopped.signal,

@@ -1,6 +1,7 @@
-/** Repeats a request as long as the control plane cannot be reached and the answer still matters. */
+/** Repeats a request as long as the control plane cannot be reached and the answer still matters, and a refusal of the caller until it is certain. */
 
 import { sleep } from '../../../kit/abort.ts'
+import { errorText } from '../../../kit/errors.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 
 export type RetryOptions = {
@@ -8,6 +9,8 @@ export type RetryOptions = {
   readonly while: () => boolean
   readonly random: () => number
   readonly signal?: AbortSignal
+  /** Shows once why the request is repeated. */
+  readonly say?: (line: string) => void
 }
 
 const firstMs = 200
@@ -15,11 +18,13 @@ const longestMs = 5_000
 
 /** @throws the refusal of the control plane, and the last failure when the answer does not matter any more */
 export async function retryWhile<T>(options: RetryOptions, ask: () => Promise<T>): Promise<T> {
+  const refusals = countRefusals()
   for (let wait = firstMs; ; wait = Math.min(longestMs, wait * 2)) {
     try {
       return await ask()
     } catch (error) {
-      if (!isPassing(error) || !options.while()) throw error
+      if (refusals.isFinal(error) || !options.while()) throw error
+      if (wait === firstMs) options.say?.(`${errorText(error)}; trying again`)
       await sleep(wait * (0.5 + options.random() / 2), options.signal ?? new AbortController().signal)
       if (!options.while()) throw error
     }
@@ -29,6 +34,32 @@ export async function retryWhile<T>(options: RetryOptions, ask: () => Promise<T>
 /** Tells whether a connection failed, or the control plane is busy or restarting, so that another try may succeed. */
 export function isPassing(error: unknown): boolean {
   return !(error instanceof PlaneRefusal) || error.code === 'unavailable' || error.code === 'too_many'
+}
+
+/** Lists the refusals of a caller, which may pass: a daemon that restarts or a proxy in its form may give one. */
+const doubtful: readonly string[] = ['unauthorized', 'forbidden', 'not_found', 'bad_request']
+const certainAfter = 3
+
+export type RefusalCount = {
+  /** Tells whether no other answer can be expected: other refusals are final at once. */
+  isFinal(error: unknown): boolean
+  /** Begins again after an answer. */
+  reset(): void
+}
+
+/** Counts the refusals in a row. */
+export function countRefusals(): RefusalCount {
+  const state = { refusals: 0 }
+  return {
+    isFinal(error) {
+      if (error instanceof PlaneRefusal && !isPassing(error) && !doubtful.includes(error.code)) return true
+      state.refusals = isPassing(error) ? 0 : state.refusals + 1
+      return state.refusals >= certainAfter
+    },
+    reset() {
+      state.refusals = 0
+    },
+  }
 }
 
 /** Tells whether the answer says that this run has no lease any more. */
