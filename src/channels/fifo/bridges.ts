@@ -25,6 +25,7 @@ import { discord as kind } from '../discord/kind.ts'
 import { createAdmission, usableProfile } from '../inbox/admission.ts'
 import { refusedBy, takeTurn } from '../take-turn.ts'
 import type { CliSetup } from '../terminal/context.ts'
+import { stdinPieces } from '../terminal/input-stream.ts'
 import { isTerminal } from '../terminal/tty.ts'
 
 export type BridgeOptions = {
@@ -283,7 +284,7 @@ async function relayLines(bridging: BridgeOptions, { outgoing, incoming }: LineT
 
 async function* stdinLines(): AsyncGenerator<Line> {
   const splitter = createLineSplitter(longestLine)
-  for await (const piece of Bun.stdin.stream()) yield* splitter.push(piece)
+  for await (const piece of stdinPieces()) yield* splitter.push(piece)
   const last = splitter.end()
   if (last && last.text !== '') yield last
 }

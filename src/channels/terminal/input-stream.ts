@@ -1,6 +1,9 @@
 /** Reads text piped to stdin: all of it, as UTF-8, up to a limit. */
 
+import { fstatSync, readSync } from 'node:fs'
 import { FailureError } from '../../host/failure.ts'
+import { errnoOf } from '../../kit/errors.ts'
+import { hasNeighbour } from './pipe.ts'
 
 const maxBytes = 32 * 1024 * 1024
 /** A pipe that is silent for this long beside a -m message may stay silent for ever. */
@@ -19,10 +22,10 @@ export type ReadOptions = {
  */
 export async function readStdin({ patient, tell }: ReadOptions): Promise<string> {
   const decoder = new TextDecoder()
-  const reader = Bun.stdin.stream().getReader()
+  const pieces = stdinPieces()
   let [text, bytes] = ['', 0]
   for (;;) {
-    const piece = await (patient || bytes > 0 ? reader.read() : firstPiece(reader, tell))
+    const piece = await (patient || bytes > 0 ? pieces.next() : firstPiece(pieces, tell))
     if (!piece?.value) break
     bytes += piece.value.length
     if (bytes > maxBytes)
@@ -32,13 +35,32 @@ export async function readStdin({ patient, tell }: ReadOptions): Promise<string>
   return text + decoder.decode()
 }
 
+/** Yields the bytes of stdin from where it stands: a file that a shell has read in part continues there, and its position advances. */
+export async function* stdinPieces(): AsyncGenerator<Uint8Array, void> {
+  // Bun's own stream reads a file from its beginning.
+  if (!fstatSync(0).isFile()) return yield* Bun.stdin.stream()
+  for (;;) {
+    const piece = nextOfFile()
+    if (piece.length === 0) return
+    yield piece
+  }
+}
+
+function nextOfFile(): Uint8Array {
+  const bytes = new Uint8Array(65_536)
+  try {
+    return bytes.subarray(0, readSync(0, bytes))
+  } catch (error) {
+    throw new FailureError('error', `stdin cannot be read (${errnoOf(error)}); pass a file that is open for reading, or </dev/null`)
+  }
+}
+
 /** @returns undefined when nothing arrived and no process is left that could send anything. */
-async function firstPiece(reader: { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array }> }, tell: ReadOptions['tell']) {
-  const first = reader.read()
+async function firstPiece(pieces: AsyncGenerator<Uint8Array, void>, tell: ReadOptions['tell']) {
+  const first = pieces.next()
   for (let notified = false; ; notified = true) {
     const piece = await Promise.race([first, silence()])
     if (piece !== 'silence') return piece
-    const { hasNeighbour } = await import('./pipe.ts')
     if (!hasNeighbour()) return void tell('note: stdin is open but silent; continuing without it')
     if (!notified) tell('note: waiting for the other end of the pipe; </dev/null continues without it')
   }

@@ -1,7 +1,6 @@
 /** Assembles the message of a turn: the words of the command line, then the text from stdin. */
 
 import type { CliContext } from '../../channels/terminal/context.ts'
-import { readStdin } from '../../channels/terminal/input-stream.ts'
 import { stdinKind } from '../../channels/terminal/tty.ts'
 import { usageError } from '../exit.ts'
 
@@ -15,7 +14,8 @@ export type MessageSource = {
 export async function messageOf({ message, advice }: MessageSource, { process: { stderr } }: CliContext): Promise<string | undefined> {
   const kind = stdinKind()
   if (message === undefined && kind === 'terminal') return undefined
-  const piped = kind === 'data' ? await readStdin({ patient: message === undefined, tell: (line) => stderr.write(`${line}\n`) }) : ''
+  const options = { patient: message === undefined, tell: (line: string) => stderr.write(`${line}\n`) }
+  const piped = kind === 'data' ? await (await import('../../channels/terminal/input-stream.ts')).readStdin(options) : ''
   const whole = [message ?? '', piped.trimEnd()].filter((text) => text.trim() !== '').join('\n\n')
   if (whole !== '') return whole
   throw usageError(`nothing to answer: ${advice}`)

@@ -2,6 +2,7 @@
 
 import { resolve } from 'node:path'
 import { version } from '../../../../../package.json'
+import { stdinPieces } from '../../../../channels/terminal/input-stream.ts'
 import { createMcpServer, type McpTool, serveMcp } from '../../../../control/skills/mcp-server.ts'
 import { openLibrary } from '../../../../control/skills/open-library.ts'
 import type { SkillSearch } from '../../../../control/skills/skill-search.ts'
@@ -26,7 +27,7 @@ export const skillsServer = {
     if (!library.ok) throw commandError(visible(library.message))
     const search = library.forAgent({ id: agent, role }).openSearch()
     try {
-      const io = { input: Bun.stdin.stream(), write: (text: string) => context.process.stdout.data(text) }
+      const io = { input: stdinPieces(), write: (text: string) => context.process.stdout.data(text) }
       await serveMcp(createMcpServer(mcpTool(search), version), io)
     } finally {
       search.close()
