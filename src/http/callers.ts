@@ -19,7 +19,8 @@ function credentialOf(headers: Headers, cookie: string): Credential | undefined 
   return { kind: 'bearer', secret }
 }
 
-function cookieOf(headers: Headers, name: string): Credential | undefined {
+/** Returns the session of a browser that the request carries, unverified. */
+export function cookieOf(headers: Headers, name: string): Credential | undefined {
   const values = (headers.get('cookie') ?? '').split(';').flatMap((pair) => {
     const [key, ...value] = pair.split('=')
     return key?.trim() === name ? [value.join('=').trim()] : []
@@ -113,13 +114,13 @@ export type ScopedIdentity = Identity & { readonly scopes: readonly string[] }
 /** `key` names the caller among all callers: limits and stored answers are by key. */
 export type Sender<Caller extends Identity> = { readonly caller: Caller; readonly key: string }
 
-type Session = { readonly id: string; readonly expires: number }
+type Session = { readonly id: string; readonly expires: number; readonly nonce: string }
 
-type Sealing = Session & { readonly digest: string; readonly nonce: string }
+type Sealing = Session & { readonly digest: string }
 
 /**
  * Makes the cookie of a browser session. It holds no secret: its seal is made with the digest of the token, so it ends with the token. `id`: of
- * the token; `digest`: its SHA-256, in hex; `expires`: milliseconds since 1970.
+ * the token; `digest`: its SHA-256, in hex; `expires`: milliseconds since 1970; `nonce`: names the session, so that a log-out ends it alone.
  */
 export function sealSession({ id, expires, digest, nonce }: Sealing): string {
   return [id, expires.toString(36), nonce, sealOf({ id, expires, digest, nonce })].join('.')
@@ -132,7 +133,7 @@ export function openSession(cookie: string, digestOf: (id: string) => string | u
   const digest = digestOf(id)
   if (digest === undefined || more.length > 0 || !Number.isSafeInteger(expires) || expires <= now) return undefined
   const [given, right] = [Buffer.from(seal), Buffer.from(sealOf({ id, expires, digest, nonce }))]
-  return given.length === right.length && crypto.timingSafeEqual(given, right) ? { id, expires } : undefined
+  return given.length === right.length && crypto.timingSafeEqual(given, right) ? { id, expires, nonce } : undefined
 }
 
 function sealOf({ id, expires, digest, nonce }: Sealing): string {

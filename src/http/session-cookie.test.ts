@@ -19,5 +19,5 @@ test('a session opens with its own token alone, unchanged, and before it ends', 
     '',
   ])
     expect([other, openSession(other, digestOf, 0)]).toEqual([other, undefined])
-  expect(openSession(sealed, digestOf, 999)).toEqual({ id: 'one', expires: 1_000 })
+  expect(openSession(sealed, digestOf, 999)).toEqual({ id: 'one', expires: 1_000, nonce: 'n' })
 })

@@ -37,6 +37,9 @@ export type TokenTable = {
   revoke(name: string): boolean
   /** Replaces the secret of the token of that name; it keeps its id and its conversations. @returns false when there is none in force */
   rotate(name: string, digest: string): boolean
+  /** Ends the session of a browser for good; its id is stored until its cookie expires. */
+  endSession(id: string, expires: number): void
+  hasEnded(sessionId: string): boolean
   /** Records that the conversation belongs to the token. The first owner stays. */
   own(conversationId: string, tokenId: string): void
   /** Returns the id of the token that began the conversation. */
@@ -78,6 +81,11 @@ export function createTokenTable(store: Store, now: Clock): TokenTable {
     },
     revoke: (name) => changes('UPDATE access_tokens SET revoked = ? WHERE name = ? AND revoked IS NULL', now(), name),
     rotate: (name, digest) => changes('UPDATE access_tokens SET digest = ? WHERE name = ? AND revoked IS NULL', digest, name),
+    endSession(id, expires) {
+      changes('DELETE FROM ended_sessions WHERE expires < ?', now())
+      changes('INSERT OR IGNORE INTO ended_sessions VALUES (?, ?)', id, expires)
+    },
+    hasEnded: (id) => store.sql<{ id: string }, [string]>('SELECT id FROM ended_sessions WHERE id = ?').get(id) !== null,
     own(conversationId, tokenId) {
       changes('INSERT OR IGNORE INTO token_conversations VALUES (?, ?)', conversationId, tokenId)
     },

@@ -241,6 +241,10 @@ CREATE TABLE model_windows(
   `
 ALTER TABLE schedules ADD COLUMN made_in_chat INTEGER NOT NULL DEFAULT 0;
 `,
+  // Sessions of browsers that were logged out, until their cookies expire.
+  `
+CREATE TABLE ended_sessions(id TEXT PRIMARY KEY, expires INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+`,
 ]
 
 /** Approvals and rules of an older schema are sealed when it is brought up to this one. */

@@ -5,6 +5,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Gateway, gateway, tokenOf } from '../support/gateway.ts'
 import { call, home, refused, scripted } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
 
@@ -146,6 +147,32 @@ test('a session holds no secret, is for the own page alone, and survives a resta
   await using second = await gateway(at, ['--port', String(first.port)], { token: first.token })
   expect((await withCookie(second, '/status', cookie)).status).toBe(200)
 }, 120_000)
+
+test('a log-out ends its session for good, with what it reads; its turn continues, and other sessions stay', async () => {
+  using at = home()
+  const { env } = scripted(at, [{ text: 'slow answer', delay_ms: 3_000 }])
+  const first = await gateway(at, [], { env })
+  const [one, other] = [await login(first, first.token), await login(first, first.token)]
+  const json = { 'content-type': 'application/json', origin: first.url }
+  const logOut = (cookie: string) => withCookie(first, '/session', cookie, { method: 'DELETE', headers: { origin: first.url } })
+  const events = await Promise.all([one, other].map((cookie) => withCookie(first, '/events', cookie)))
+  const talk = withCookie(first, '/chat', one, { method: 'POST', body: '{"message":"hi"}', headers: json })
+  await until(async () => (await first.ask('/runs')).body.runs.length === 1)
+  const forged = one.replace(/.$/, (last) => (last === '0' ? '1' : '0'))
+  expect((await logOut(forged)).status).toBe(200)
+  expect((await withCookie(first, '/status', one)).status).toBe(200)
+  expect((await logOut(one)).headers.get('set-cookie')).toContain('=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0')
+  expect((await withCookie(first, '/status', one)).status).toBe(401)
+  expect((await talk).status).toBe(401)
+  expect((await events[0]?.text())?.trimEnd().split('\n').at(-1)).toContain('"reason":"unauthorized"')
+  await until(async () => (await first.ask('/runs')).body.runs[0].code === 'answered')
+  expect((await withCookie(first, '/status', other)).status).toBe(200)
+  await first.stop()
+  expect(await events[1]?.text()).toContain('run_ended')
+  await using second = await gateway(at, ['--port', String(first.port)], { token: first.token })
+  expect((await withCookie(second, '/status', one)).status).toBe(401)
+  expect((await withCookie(second, '/status', other)).status).toBe(200)
+}, 60_000)
 
 test('the token file is one more admin token, read again when it changes, and refused when it is open or empty', async () => {
   using at = home()

@@ -7,6 +7,7 @@ import { type ChannelProfile, channelProfileOf } from '../../host/access/channel
 import { holderOf, sameDigest, type TokenHolder } from '../../host/access/tokens.ts'
 import type { Host, Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
+import { openSession } from '../../http/callers.ts'
 import { errorText } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { autonomyLevels } from '../../security/settings.ts'
@@ -15,6 +16,9 @@ import { httpPeople } from './settings.ts'
 export type Holders = {
   bySecret(secret: string): TokenHolder | undefined
   byId(id: string): TokenHolder | undefined
+  byCookie(cookie: string): TokenHolder | undefined
+  /** Ends the session of the cookie, also for later processes; a cookie that is not in force changes nothing. */
+  logOut(cookie: string): void
   /** Tells whether any token is in force. */
   any(): boolean
 }
@@ -27,15 +31,30 @@ const leastLength = 22
 /** Knows the tokens in force: those of the table, and the one of the token file. @throws FailureError when the token file cannot be used */
 export function createHolders({ tokens }: Pick<Host, 'tokens'>, log: Setup['log'], path: string | undefined): Holders {
   const file = path === undefined ? () => undefined : watchedFile(path, log)
+  const sessionOf = (cookie: string) => {
+    const session = openSession(cookie, (id) => byId(id)?.digest, Date.now())
+    return session && !tokens.hasEnded(session.nonce) ? session : undefined
+  }
+
+  function byId(id: string): TokenHolder | undefined {
+    if (id === fileId) return file()
+    const found = tokens.get(id)
+    return found && found.revoked === undefined ? found : undefined
+  }
+
   return {
     bySecret(secret) {
       const held = file()
       return held && sameDigest(sha256(secret), held.digest) ? held : holderOf(tokens, secret)
     },
-    byId(id) {
-      if (id === fileId) return file()
-      const found = tokens.get(id)
-      return found && found.revoked === undefined ? found : undefined
+    byId,
+    byCookie(cookie) {
+      const session = sessionOf(cookie)
+      return session && byId(session.id)
+    },
+    logOut(cookie) {
+      const session = sessionOf(cookie)
+      if (session) tokens.endSession(session.nonce, session.expires)
     },
     any: () => file() !== undefined || tokens.list().some(({ revoked }) => revoked === undefined),
   }

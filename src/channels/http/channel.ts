@@ -4,7 +4,6 @@ import { version } from '../../../package.json'
 import type { Setup } from '../../host/api.ts'
 import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
 import { FailureError } from '../../host/failure.ts'
-import { openSession } from '../../http/callers.ts'
 import { createIdempotency } from '../../http/idempotency.ts'
 import { isLoopback, type Listening, nameOf, namesOf } from '../../http/listen.ts'
 import { listenProblem, serveApi, simpleJson } from '../../http/serve-api.ts'
@@ -91,9 +90,7 @@ function open({ setup, settings, host, holders, openConversations, telemetry }: 
       names: namesOf(settings.host),
       cookie: sessionCookie,
       callerOf({ kind, secret }) {
-        const digestOf = (id: string) => holders.byId(id)?.digest
-        const session = kind === 'cookie' ? openSession(secret, digestOf, Date.now()) : undefined
-        const holder = kind === 'bearer' ? holders.bySecret(secret) : session && holders.byId(session.id)
+        const holder = kind === 'bearer' ? holders.bySecret(secret) : holders.byCookie(secret)
         return holder && { ...holder, access: accessOf(setup.config, holder) }
       },
       idempotency: createIdempotency(host.replies),

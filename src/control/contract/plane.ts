@@ -133,8 +133,10 @@ export type AccessPlane = {
   identityOf(caller: Caller): Promise<Identity>
   /** Finds the owner of a secret (an operator token, an agent key or a run token in force); undefined when no one has it. */
   callerOf(secret: string): Promise<Caller | undefined>
-  /** Finds the operator of a cookie, while the token is in force. */
-  operator(id: string): Promise<{ readonly caller: Caller; readonly digest: string } | undefined>
+  /** Finds the operator of a cookie, while the token is in force and the session was not ended. */
+  operator(id: string, session?: string): Promise<{ readonly caller: Caller; readonly digest: string } | undefined>
+  /** Ends the session of a browser for good; its id is stored until its cookie expires. */
+  endSession(session: string, expires: number): Promise<void>
   operators(caller: Caller): Promise<readonly OperatorToken[]>
   newOperator(caller: Caller, name: string): Promise<NewOperatorToken>
   revokeOperator(caller: Caller, id: string): Promise<OperatorToken>

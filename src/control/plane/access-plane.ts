@@ -19,7 +19,8 @@ export function createAccessPlane(context: PlaneContext): AccessPlane {
       return identified?.caller
     },
     identityOf: (caller) => identityOf(context, caller),
-    operator: async (id) => await store.read(() => operatorInForce(id)),
+    operator: async (id, session) => await store.read(() => operatorInForce(id, session)),
+    endSession: async (session, expires) => await store.write(() => endSession(context, { session, expires })),
     async operators(caller) {
       onlyOperator(caller, 'list operators')
       return await store.read(listOperators)
@@ -38,9 +39,17 @@ export function createAccessPlane(context: PlaneContext): AccessPlane {
 
 type InForce = Awaited<ReturnType<AccessPlane['operator']>>
 
-function* operatorInForce(id: string): Command<InForce> {
-  const row = yield* queryOne('SELECT name, digest FROM operators WHERE id = ? AND revoked_at IS NULL', [id])
+function* operatorInForce(id: string, session = ''): Command<InForce> {
+  const row = yield* queryOne(
+    'SELECT name, digest FROM operators WHERE id = ? AND revoked_at IS NULL AND NOT EXISTS (SELECT 1 FROM ended_sessions WHERE id = ?)',
+    [id, session],
+  )
   return row && { caller: { kind: 'operator', id, name: text(row, 'name') }, digest: text(row, 'digest') }
+}
+
+function* endSession({ now }: PlaneContext, { session, expires }: { readonly session: string; readonly expires: number }): Command<void> {
+  yield ['DELETE FROM ended_sessions WHERE expires_at < ?', [now()]]
+  yield ['INSERT INTO ended_sessions (id, expires_at) VALUES (?, ?) ON CONFLICT (id) DO NOTHING', [session, expires]]
 }
 
 function* noteUse(context: PlaneContext, key: string): Command<void> {

@@ -3,7 +3,7 @@
 import { z } from '@hono/zod-openapi'
 import { dashboardPage, pageFiles } from '../../dashboard/dashboard-page.ts'
 import { createApi, createFailures, documentOf, documentRoute, eventStream, json, openRoute } from '../../http/api.ts'
-import { beginSession, endSession, sessionSeconds, unauthorized } from '../../http/callers.ts'
+import { beginSession, cookieOf, endSession, sessionSeconds, unauthorized } from '../../http/callers.ts'
 import { prometheusText, prometheusType } from '../../http/prometheus.ts'
 import { createQuickRoutes } from '../../http/quick-routes.ts'
 import type { Answering } from '../../http/serve-api.ts'
@@ -11,6 +11,7 @@ import type { Caller } from '../contract/caller.ts'
 import { httpErrorOf } from '../contract/plane-refusal.ts'
 import { type ControlApi, type ControlRoutes, type ControlServer, controlRoute, prefix } from './control-route.ts'
 import { gauge } from './counters.ts'
+import { sessionOf } from './find-caller.ts'
 import { activityRoutes } from './routes/activity-routes.ts'
 import { agentRoutes, budgetRoutes, hostRoutes, keyRoutes, scheduleRoutes } from './routes/fleet-routes.ts'
 import { runFileRoutes, runRoutes } from './routes/run-routes.ts'
@@ -114,9 +115,11 @@ export function pageRoutes(app: ControlApi, { plane, secure, now, counters }: Co
       method: 'delete',
       path: '/session',
       summary: 'Log out',
-      responses: { 200: json(z.object({ ended: z.literal(true) }), 'The cookie is deleted') },
+      responses: { 200: json(z.object({ ended: z.literal(true) }), 'The session has ended') },
     }),
-    (c) => {
+    async (c) => {
+      const session = await sessionOf(plane.access, cookieOf(c.req.raw.headers, c.env.cookie)?.secret ?? '', now())
+      if (session) await plane.access.endSession(session.nonce, session.expires)
       c.header('set-cookie', endSession({ name: c.env.cookie, secure }))
       return c.json({ ended: true } as const, 200)
     },

@@ -22,20 +22,22 @@ type Find = (
 ) => Promise<Caller | undefined>
 
 export function createFindCaller({ access, seed, now }: FindCallerOptions): Find {
-  async function ofSession(cookie: string): Promise<Caller | undefined> {
-    const [id = ''] = cookie.split('.')
-    const operator = /^[\w-]{1,64}$/.test(id) ? await access.operator(id) : undefined
-    return openSession(cookie, () => operator?.digest, now()) ? operator?.caller : undefined
-  }
-
   return async ({ kind, secret }, { headers }, connection) => {
     try {
-      if (kind === 'cookie') return await ofSession(secret)
+      if (kind === 'cookie') return (await sessionOf(access, secret, now()))?.caller
       return (await access.callerOf(secret)) ?? seed({ secret, address: connection.address, headers })
     } catch (error) {
       throw httpErrorOf(error) ?? error
     }
   }
+}
+
+/** Finds the session of a cookie, and the operator who began it. */
+export async function sessionOf(access: Pick<AccessPlane, 'operator'>, cookie: string, now: number) {
+  const [id = '', , nonce] = cookie.split('.')
+  const operator = /^[\w-]{1,64}$/.test(id) ? await access.operator(id, nonce) : undefined
+  const session = openSession(cookie, () => operator?.digest, now)
+  return operator && session && { caller: operator.caller, ...session }
 }
 
 /** Returns a key that is unique among all callers: agents and operators may have equal ids. */

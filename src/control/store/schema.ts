@@ -100,6 +100,8 @@ export const migrations: readonly (readonly string[])[] = [
     `UPDATE sessions SET at = COALESCE((SELECT began_at FROM runs WHERE runs.id = sessions.run_id), (SELECT MAX(at) FROM events), 0)`,
     `ALTER TABLE hostd_calls ADD COLUMN task_id BIGINT`,
   ],
+  // Sessions of browsers that were logged out, until their cookies expire.
+  [`CREATE TABLE ended_sessions (id TEXT PRIMARY KEY, expires_at BIGINT NOT NULL)`],
 ]
 
 /** Creates missing tables and columns. @returns the version of the tables afterwards. @throws PlaneRefusal when a newer version wrote them */

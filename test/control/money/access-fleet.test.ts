@@ -75,6 +75,18 @@ forEachEngine('access and fleet', (open) => {
     expect((await plane.access.operators(anna)).map((one) => one.name)).toEqual(['anna', 'ben'])
   })
 
+  test('an ended session stays ended, and is forgotten when its cookie has expired', async () => {
+    const plane = await moneyPlane(await open())
+    const { id } = await firstOperator(plane)
+    const expires = plane.clock.at + 1_000
+    for (const session of ['one', 'one', 'two']) await plane.access.endSession(session, expires)
+    expect(await plane.access.operator(id, 'one')).toBeUndefined()
+    expect(await plane.access.operator(id, 'other')).toBeDefined()
+    plane.clock.at = expires + 1
+    await plane.access.endSession('three', expires + 1_000)
+    expect((await plane.rows('SELECT id FROM ended_sessions')).map((row) => row.id)).toEqual(['three'])
+  })
+
   test('of two operators that revoke each other at the same time one stays', async () => {
     const plane = await moneyPlane(await open())
     const [one, two] = [await firstOperator(plane), await plane.access.newOperator(anna, 'ben')]

@@ -1,7 +1,10 @@
 /** The stream of events: numbered, resumable, at the pace of its reader, and over when the credential is. */
 
 import { afterEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { ControlEvent } from '../../../src/control/contract/activity-shapes.ts'
 import { until } from '../../support/until.ts'
 import { type ControlUnderTest, controlServer } from '../support/control-server.ts'
@@ -15,6 +18,11 @@ async function started(options: Parameters<typeof controlServer>[0] = {}): Promi
   const control = await controlServer(options)
   open.push(control)
   return control
+}
+
+function temporary(): Disposable & { readonly home: string } {
+  const home = mkdtempSync(join(tmpdir(), 'control-'))
+  return { home, [Symbol.dispose]: () => rmSync(home, { recursive: true, force: true }) }
 }
 
 type Stream = { readonly text: () => string; readonly ended: Promise<void>; readonly status: number }
@@ -69,6 +77,31 @@ test('a stream ends when its operator token, session or agent key is revoked', a
   await client.tasks.create({ title: 'still', role: 'sysadmin' })
   await until(() => stays.text().includes('still'))
   for (const { text } of streams) expect(text()).not.toContain('still')
+})
+
+test('a log-out ends its session for good, with its stream; another session of the operator stays, also after a restart', async () => {
+  using folder = temporary()
+  const { home } = folder
+  const first = await controlServer({ home })
+  const login = async () => {
+    const begun = await first.ask('/session', { body: { token: first.operator }, token: null })
+    return (begun.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
+  }
+  const [one, other] = [await login(), await login()]
+  const whoWith = async (cookie: string, at = first) => (await at.ask('/session', { token: null, headers: { cookie } })).status
+  const logOut = (cookie: string) => first.ask('/session', { method: 'DELETE', token: null, headers: { cookie, origin: first.url } })
+  const [ends, stays] = [await follow(first, { cookie: one }), await follow(first, { cookie: other })]
+  expect((await logOut(one.replace(/.$/, (last) => (last === '0' ? '1' : '0')))).status).toBe(200)
+  expect(await whoWith(one)).toBe(200)
+  expect((await logOut(one)).headers.get('set-cookie')).toContain('Max-Age=0')
+  expect([await whoWith(one), await whoWith(other)]).toEqual([401, 200])
+  await ends.ended
+  await first.client().tasks.create({ title: 'still', role: 'sysadmin' })
+  await until(() => stays.text().includes('still'))
+  expect(ends.text()).not.toContain('still')
+  await first[Symbol.asyncDispose]()
+  await using second = await controlServer({ home, port: first.port })
+  expect([await whoWith(one, second), await whoWith(other, second)]).toEqual([401, 200])
 })
 
 test('an agent hears of its own, and not of others', async () => {

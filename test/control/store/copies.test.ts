@@ -61,7 +61,8 @@ forEachEngine('a copy', (open, engine) => {
     })
     const before = await digests(store)
     await store.write(function* () {
-      const added = migrations[1] ?? []
+      const added = migrations.slice(1).flat()
+      for (const [, name] of added.flatMap((sql) => [/^CREATE TABLE (\w+)/.exec(sql) ?? []])) if (name) yield [`DROP TABLE ${name}`]
       for (const [, name] of added.flatMap((sql) => [/^CREATE INDEX (\w+)/.exec(sql) ?? []])) if (name) yield [`DROP INDEX ${name}`]
       for (const [, table, column] of added.flatMap((sql) => [/^ALTER TABLE (\w+) ADD COLUMN (\w+)/.exec(sql) ?? []]))
         if (table) yield [`ALTER TABLE ${table} DROP COLUMN ${column}`]

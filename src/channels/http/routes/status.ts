@@ -2,7 +2,7 @@
 
 import { z } from '@hono/zod-openapi'
 import { addJsonRoute, anyScope, inScope, json, openRoute, route } from '../../../http/api.ts'
-import { beginSession, endSession, sessionSeconds, unauthorized } from '../../../http/callers.ts'
+import { beginSession, cookieOf, endSession, sessionSeconds, unauthorized } from '../../../http/callers.ts'
 import { prometheusText, prometheusType } from '../../../http/prometheus.ts'
 import { readStop } from '../../../service/stop-file.ts'
 import { status } from '../answer-shapes.ts'
@@ -76,8 +76,9 @@ export function sessionRoutes(app: GatewayApi, { holders, secure }: Gateway): vo
     answer: async ({ caller }) => ({ name: caller.name, scopes: [...caller.scopes] }),
   })
   app.openapi(
-    openRoute({ method: 'delete', path: '/session', summary: 'Log out', responses: { 200: json(ended, 'The cookie is removed') } }),
+    openRoute({ method: 'delete', path: '/session', summary: 'Log out', responses: { 200: json(ended, 'The session has ended') } }),
     (c) => {
+      holders.logOut(cookieOf(c.req.raw.headers, c.env.cookie)?.secret ?? '')
       c.header('set-cookie', endSession({ name: c.env.cookie, secure }))
       return c.json({ ended: true } as const, 200)
     },
