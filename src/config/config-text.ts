@@ -6,7 +6,6 @@
 import { isObject } from '../kit/json.ts'
 import { defaultOf, type Row, type Rows } from '../kit/settings.ts'
 import type { Proposal } from './known-providers.ts'
-import { workValueOf } from './layers/defaults.ts'
 import { chooseOffline, isOfflineDefault, replaceOfflineDefault } from './offline-default.ts'
 import { type ChannelRows, sections, topRows } from './table.ts'
 import { locate } from './text/locate.ts'
@@ -132,10 +131,12 @@ type NewFile = {
   /** The first becomes the default provider. */
   readonly proposals: readonly Proposal[]
   readonly workspace?: string
+  /** True: the file sets the limits of the first specification. */
+  readonly seedDefaults?: boolean
 }
 
 /** Returns the annotated config file of `init`, complete and valid; each commented-out line shows its default and stays valid when it is uncommented. */
-export function defaultConfigToml({ channels, proposals, workspace }: NewFile): string {
+export function defaultConfigToml({ channels, proposals, workspace, seedDefaults }: NewFile): string {
   const [first] = proposals
   const { security, limits, ...others } = sections
   const top = linesOf(topRows, {
@@ -149,10 +150,11 @@ export function defaultConfigToml({ channels, proposals, workspace }: NewFile): 
   ]
   const all = [
     ['# BraidClaw. Every key, its meaning and its default: docs/config.md; check this file with: braidclaw config validate', ...top],
-    ...Object.entries({ security, limits }).map(section),
+    section(['security', security]),
+    section(['limits', limits], seedDefaults ? seedValues(limits) : {}),
     ...providers,
     ...channels.map(({ name, settings }) => section([`channels.${name}`, settings])),
-    ...Object.entries(others).map(section),
+    ...Object.entries(others).map((each) => section(each)),
   ]
   return `${all.map((lines) => lines.join('\n')).join('\n\n')}\n`
 }
@@ -166,23 +168,23 @@ const exampleProvider = [
   '# api_key_env = "OPENAI_API_KEY"',
 ]
 
-function section([name, rows]: readonly [name: string, rows: Rows]): string[] {
-  return [`[${name}]`, ...linesOf(rows)]
+type FileValues = { readonly [key: string]: string | number | undefined }
+
+function section([name, rows]: readonly [name: string, rows: Rows], values?: FileValues): string[] {
+  return [`[${name}]`, ...linesOf(rows, values)]
+}
+
+/** Returns the numbers of the first specification, by their keys. */
+export function seedValues(rows: Rows): FileValues {
+  return Object.fromEntries(Object.entries(rows).flatMap(([key, row]) => ('seed' in row ? [[key, row.seed]] : [])))
 }
 
 /** Writes every key of a table: keys with a value and keys that a new file sets; the others are commented out. */
-function linesOf(rows: Rows, values: { readonly [key: string]: string | undefined } = {}): string[] {
-  return Object.entries(rows).flatMap(([key, row]) => work(key, row) ?? line(key, row, values[key]))
+function linesOf(rows: Rows, values: FileValues = {}): string[] {
+  return Object.entries(rows).flatMap(([key, row]) => line(key, row, values[key]))
 }
 
-/** Writes a number for real work, with a comment that names the default without this line. */
-function work(key: string, row: Row): string[] | undefined {
-  const value = workValueOf(row)
-  if (value === undefined) return undefined
-  return [`# ${row.about} Without this line: ${defaultOf(row) ?? row.absent}.`, `${key} = ${tomlValue(value)}`]
-}
-
-function line(key: string, row: Row, value: string | undefined): string[] {
+function line(key: string, row: Row, value: FileValues[string]): string[] {
   const usual = defaultOf(row)
   if (value !== undefined || row.init === 'written') return [`# ${row.about}`, `${key} = ${tomlValue(value ?? usual)}`]
   if (usual !== undefined) return [`# ${row.about}`, `# ${key} = ${tomlValue(usual)}`]

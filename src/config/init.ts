@@ -4,10 +4,11 @@ import { chmodSync, chownSync, existsSync, linkSync, mkdirSync, realpathSync, re
 import { dirname, join, resolve } from 'node:path'
 import { defaultSoul } from '../memory/conversations/summary-words.ts'
 import type { ConfigProblem } from './config.ts'
-import { defaultConfigToml, type Extension, type ExtensionRequest, extendConfig, providerTable } from './config-text.ts'
+import { defaultConfigToml, type Extension, type ExtensionRequest, extendConfig, providerTable, seedValues } from './config-text.ts'
 import { anyVariable, type Proposal, proposeProviders } from './known-providers.ts'
 import { type Loaded, type LoadInput, loadConfig } from './load.ts'
 import { type HomePaths, homePaths, ownWorkspace } from './paths.ts'
+import { sections } from './table.ts'
 import { errorCode, explainErrno, type FileRead, readConfigFile } from './text/read-toml-file.ts'
 
 /** `tightened`: others could read the existing folder, and now they cannot. `extended`: init added something to the existing file. */
@@ -22,6 +23,8 @@ export type InitStep = {
 export type InitInput = Omit<LoadInput, 'flags' | 'trusted' | 'readFile'> & {
   /** Used for a new config file; a relative path starts at the current folder. An existing file keeps its own workspace_dir. */
   readonly workspace?: string
+  /** True: a new file sets the limits of the first specification. */
+  readonly seedDefaults?: boolean
   /**
    * The providers for a new config file (the first is the default), or to add to an existing one; by default the environment suggests them.
    */
@@ -59,7 +62,7 @@ export async function initHome(input: InitInput): Promise<InitResult> {
     steps.push(privateFolder('agent', dirname(doing.path)), newFile({ what: 'soul', path: doing.path, text: `${defaultSoul}\n` }))
     doing.path = memory.path
     steps.push(await database(memory.path, input.createDatabase))
-    return { ok: true, steps, notices: [...loaded.notices, ...everywhere(config, loaded, input)] }
+    return { ok: true, steps, notices: [...loaded.notices, ...everywhere(config, loaded, input), ...seedNotice(config, input)] }
   } catch (error) {
     return { ok: false, steps, problems: [cannot(doing.path, error)] }
   }
@@ -78,6 +81,12 @@ function everywhere(
   return [
     `the tools work in ${config.workspaceDir} wherever you are; to have them work in the folder you are in, take workspace_dir out of ${path}`,
   ]
+}
+
+function seedNotice({ state, path }: InitStep, { seedDefaults }: InitInput): readonly string[] {
+  if (!seedDefaults || state === 'created') return []
+  const lines = Object.entries(seedValues(sections.limits)).map(([key, value]) => `${key} = ${value}`)
+  return [`--seed-defaults writes only a new file; write these limits into [limits] of ${path} yourself: ${lines.join(', ')}`]
 }
 
 /** Formats a step as one line for a person: `created  workspace  /home/me/braidclaw-workspace`. */
@@ -111,8 +120,10 @@ function sharedFolder(what: string, path: string): InitStep {
   return { what, path, state: there ? 'kept' : 'created' }
 }
 
-function configFile(path: string, { env, cwd, channels, workspace, choice, proposals = proposeProviders(env) }: InitInput): InitStep {
-  const text = defaultConfigToml({ channels, proposals, workspace: workspace === undefined ? undefined : resolve(cwd, workspace) })
+function configFile(path: string, input: InitInput): InitStep {
+  const { env, cwd, channels, choice, seedDefaults, proposals = proposeProviders(env) } = input
+  const workspace = input.workspace === undefined ? undefined : resolve(cwd, input.workspace)
+  const text = defaultConfigToml({ channels, proposals, workspace, seedDefaults })
   return newFile({ what: 'config', path, text: choice ? extendConfig(text, { proposals: [], choice }).text : text })
 }
 

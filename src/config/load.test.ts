@@ -152,10 +152,11 @@ describe('what holds', () => {
         },
       },
       limits: {
-        maxToolRounds: 5,
+        maxToolRounds: 100,
+        maxSameResults: 5,
         maxResponseBytes: 1_000_000,
         toolTimeoutS: 30,
-        shellTimeoutS: 15,
+        shellTimeoutS: 120,
         shellTimeoutMaxS: 600,
         maxBackground: 8,
         jobOutputBytes: 1_048_576,
@@ -236,8 +237,7 @@ describe('what holds', () => {
     expect(won(layers)).toEqual([4, 'environment', 'BRAIDCLAW_LIMITS_MAX_TOOL_ROUNDS'])
     expect(won({ ...layers, env: {} })).toEqual([3, 'project', projectFile])
     expect(won({ user: layers.user })).toEqual([2, 'user', userFile])
-    expect(won({ user: '' })).toEqual([5, 'default', 'built in'])
-    expect(won({})).toEqual([100, 'default', 'without a config file'])
+    for (const given of [{ user: '' }, {}]) expect(won(given)).toEqual([100, 'default', 'built in'])
   })
 
   test('origins know the line', () => {

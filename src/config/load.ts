@@ -77,10 +77,7 @@ export function loadConfig(input: LoadInput): Loaded {
   const agent = agentLayer(agents, overlay(user.entries, envFile.settings.entries, environment.entries, flags.entries), where)
   const backend = backendLayer(variables, where)
   const workspace = unnamedWorkspace({ ...input, ...around })
-  const base = withDefaultProvider(
-    new Map([...defaultEntries(where, user.file !== undefined), ['workspace_dir', workspace] as const]),
-    input.env,
-  )
+  const base = withDefaultProvider(new Map([...defaultEntries(where), ['workspace_dir', workspace] as const]), input.env)
   return finish(input, { table, user, project, envFile, environment, agents, agent, flags, backend, base })
 }
 

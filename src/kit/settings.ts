@@ -48,8 +48,8 @@ export type Row = Common &
         readonly max: number
         readonly unit: string
         readonly default?: number
-        /** Replaces the default if the user has no config file; `init` writes it into a new one. */
-        readonly work?: number
+        /** The number of the first specification, which `init --seed-defaults` writes into a new file. */
+        readonly seed?: number
       }
     /** `relative`: a path in a file may be relative to the folder of that file. */
     | { readonly type: 'path'; readonly default?: string; readonly relative?: boolean }

@@ -34,12 +34,11 @@ describe('help', () => {
     expect(wide).toEqual([])
   })
 
-  test('that of the agent names the limits of a turn, both with and without a file', async () => {
+  test('that of the agent names the limits of a turn', async () => {
     using at = nest()
     const { stdout } = await at.run(['agent', '--help'])
     const text = stdout.replaceAll('\n', ' ')
-    expect(text).toContain('max_tool_rounds 100 (in a file that leaves it out: 5)')
-    expect(text).toContain('shell_timeout_s 120 (in a file that leaves it out: 15), shell_timeout_max_s 600')
+    expect(text).toContain('max_tool_rounds 100, max_same_results 5, tool_timeout_s 30, shell_timeout_s 120, shell_timeout_max_s 600')
   })
 
   test('what goes on in the next line stands under its beginning, and a choice right behind its meaning', async () => {

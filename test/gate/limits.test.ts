@@ -1,4 +1,4 @@
-/** The limits of a turn: small ones for a file that is silent, numbers for real work without a file, and words that say what to raise. */
+/** The limits of a turn: the same whatever file there is, the small ones of the first specification on request, and words that say what to raise. */
 
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -35,56 +35,75 @@ function withoutLimits(at: Nest): void {
 }
 
 describe('which limits hold', () => {
-  test('a file that is silent, such as the smallest one, has the small numbers', async () => {
+  const usual = {
+    max_tool_rounds: 100,
+    max_same_results: 5,
+    max_response_bytes: 1_000_000,
+    tool_timeout_s: 30,
+    shell_timeout_s: 120,
+    shell_timeout_max_s: 600,
+    max_background: 8,
+    job_output_bytes: 1_048_576,
+    http_timeout_s: 20,
+    max_output_bytes: 65_536,
+    max_result_bytes: 16_777_216,
+    max_parallel: 4,
+    max_turns_at_once: 256,
+  }
+
+  test('the same without a file, with a file that is silent, and with the one of init', async () => {
+    using at = nest()
+    expect(await limitsOf(at)).toEqual(usual)
+    const shown = await origins(at)
+    expect(shown).toContain('max_tool_rounds = 100  # default: built in\nmax_same_results = 5  # default: built in\n')
+    expect(shown).toContain("# context_tokens is not set: 128,000, or two fifths of the model's context window where that is less\n")
+    using made = nest()
+    expect((await made.run(['init'])).code).toBe(0)
+    expect(await limitsOf(made)).toEqual(usual)
+    for (const text of [minimumConfig, '[limits]\nmax_parallel = 4\n', '']) {
+      at.config(text)
+      expect(await limitsOf(at)).toEqual(usual)
+    }
+  })
+
+  test('a file of an earlier version keeps the numbers that it names', async () => {
+    using at = nest()
+    at.config('[limits]\n# Rounds of tool calls in one turn. Without this line: 5.\nmax_tool_rounds = 7\n# shell_timeout_s = 15\n')
+    expect(await limitsOf(at)).toEqual({ ...usual, max_tool_rounds: 7 })
+  })
+
+  test('init --seed-defaults writes two lines into a new file, and doctor says which limits hold and why', async () => {
+    using at = nest()
+    const file = join(at.home, '.braidclaw/config.toml')
+    expect((await at.run(['init', '--seed-defaults'])).code).toBe(0)
+    expect(readFileSync(file, 'utf8').match(/^max_tool_rounds.*|^shell_timeout_s.*/gm)).toEqual([
+      'max_tool_rounds = 5',
+      'shell_timeout_s = 15',
+    ])
+    expect(await limitsOf(at)).toEqual({ ...usual, max_tool_rounds: 5, shell_timeout_s: 15 })
+    const { stdout } = await at.run(['doctor'], { env: { BRAIDCLAW_LIMITS_SHELL_TIMEOUT_S: '60' } })
+    const says = `max_tool_rounds 5 (${file}:N), max_same_results 5 (default), shell_timeout_s 60 (BRAIDCLAW_LIMITS_SHELL_TIMEOUT_S)`
+    expect(stdout.replace(/toml:\d+/g, 'toml:N')).toContain(says)
+  })
+
+  test('init --seed-defaults leaves a file that is there as it is, and names the two lines', async () => {
     using at = nest()
     at.config(minimumConfig)
-    expect(await limitsOf(at)).toEqual({
-      max_tool_rounds: 5,
-      max_response_bytes: 1_000_000,
-      tool_timeout_s: 30,
-      shell_timeout_s: 15,
-      shell_timeout_max_s: 600,
-      max_background: 8,
-      job_output_bytes: 1_048_576,
-      http_timeout_s: 20,
-      max_output_bytes: 65_536,
-      max_result_bytes: 16_777_216,
-      max_parallel: 4,
-      max_turns_at_once: 256,
-    })
-    expect(await origins(at)).toContain('max_tool_rounds = 5  # default: built in\n# max_same_results is not set: no limit\n')
-  })
-
-  test('without a file those for real work hold, and it is said where they come from', async () => {
-    using at = nest()
-    expect(await limitsOf(at)).toMatchObject({ max_tool_rounds: 100, max_same_results: 5, shell_timeout_s: 120, tool_timeout_s: 30 })
-    const shown = await origins(at)
-    expect(shown).toContain('max_tool_rounds = 100  # default: without a config file\n')
-    expect(shown).toContain('max_same_results = 5  # default: without a config file\n')
-    expect(shown).toContain('shell_timeout_s = 120  # default: without a config file\n')
-    expect(shown).toContain("# context_tokens is not set: 128,000, or two fifths of the model's context window where that is less\n")
-  })
-
-  test('init writes them out, each with what holds without its line', async () => {
-    using at = nest()
-    expect((await at.run(['init'])).code).toBe(0)
-    const text = readFileSync(join(at.home, '.braidclaw/config.toml'), 'utf8')
-    expect(text).toContain('# Rounds of tool calls in one turn. Without this line: 5.\nmax_tool_rounds = 100\n')
-    expect(text).toMatch(/# A turn ends when .* Without this line: no limit\.\nmax_same_results = 5\n/)
-    expect(text).toMatch(/# A command, .* Without this line: 15\.\nshell_timeout_s = 120\n/)
-    expect(await limitsOf(at)).toMatchObject({ max_tool_rounds: 100, max_same_results: 5, shell_timeout_s: 120 })
-    expect(await origins(at)).toMatch(/max_tool_rounds = 100 {2}# user: .*config\.toml:\d+/)
+    const { code, stderr } = await at.run(['init', '--seed-defaults'])
+    expect([code, await limitsOf(at)]).toEqual([0, usual])
+    expect(stderr).toContain('max_tool_rounds = 5, shell_timeout_s = 15')
   })
 })
 
 describe('rounds', () => {
-  test('real work of thirty rounds comes to its end without a file, and not with one that is silent', async () => {
-    using free = nest()
-    free.file('long.txt', lines)
-    expect(await turn(free, [...reading(30), answer])).toMatchObject({ code: 0, stdout: 'All read.\n' })
+  test('real work of thirty rounds comes to its end with a file that is silent, and not with the seed defaults', async () => {
+    using silent = nest()
+    silent.file('long.txt', lines)
+    silent.config(minimumConfig)
+    expect(await turn(silent, [...reading(30), answer])).toMatchObject({ code: 0, stdout: 'All read.\n' })
     using at = nest()
     at.file('long.txt', lines)
-    at.config(minimumConfig)
+    at.config(`${minimumConfig}\n[limits]\nmax_tool_rounds = 5\n`)
     const { code, stderr } = await turn(at, [...reading(30), answer])
     expect([code, receipts(at)]).toEqual([5, 6])
     expect(stderr).toContain('the limit of 5 tool rounds is reached; raise limits.max_tool_rounds or pass --max-turns')

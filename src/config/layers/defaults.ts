@@ -1,6 +1,6 @@
 /** Builds the layer of defaults: those of the table, the offline helper `local`, and those of each provider kind. */
 
-import { defaultOf, type Row } from '../../kit/settings.ts'
+import { defaultOf } from '../../kit/settings.ts'
 import type { Origin } from '../config.ts'
 import { providerPrefix, rowsOfKind } from '../table.ts'
 import { check } from '../text/check.ts'
@@ -8,17 +8,14 @@ import { type ConfigEntry, type Entries, type Here, providerNames } from './entr
 import { kindOf } from './references.ts'
 
 const builtIn: Origin = { source: 'default', where: 'built in' }
-const withoutFile: Origin = { source: 'default', where: 'without a config file' }
 
-/** Checks only the defaults that are paths, because they depend on the user. `hasFile`: whether there is a config file. */
-export function defaultEntries(where: Here, hasFile: boolean): Entries {
+/** Checks only the defaults that are paths, because they depend on the user. */
+export function defaultEntries(where: Here): Entries {
   const entries = new Map<string, ConfigEntry>()
   for (const setting of where.table.settings) {
     if (setting.key.includes('*')) continue
     const value = setting.type === 'path' || setting.type === 'paths' ? check(setting, defaultOf(setting), where).value : defaultOf(setting)
-    const work = hasFile ? undefined : workValueOf(setting)
-    if (work !== undefined) entries.set(setting.key, { value: work, origin: withoutFile })
-    else if (value !== undefined) entries.set(setting.key, { value, origin: builtIn })
+    if (value !== undefined) entries.set(setting.key, { value, origin: builtIn })
   }
   return entries
 }
@@ -48,9 +45,4 @@ function fill(all: Map<string, ConfigEntry>, entries: Entries, name: string): vo
     const value = defaultOf(row)
     if (value !== undefined) all.set(`${providerPrefix}${name}.${leaf}`, { value, origin: builtIn })
   }
-}
-
-/** Returns the value used without a config file and written by `init`, where it differs from the default. */
-export function workValueOf(row: Row): number | undefined {
-  return 'work' in row ? row.work : undefined
 }

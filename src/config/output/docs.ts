@@ -2,7 +2,6 @@
 
 import { defaultOf, forms, type Row } from '../../kit/settings.ts'
 import { defaultConfigToml } from '../config-text.ts'
-import { workValueOf } from '../layers/defaults.ts'
 import { type ChannelRows, leafOf, type Setting, sectionOf, tableOf, variablesOfSetting } from '../table.ts'
 import { tomlValue } from '../text/toml.ts'
 
@@ -37,8 +36,8 @@ background (\`daemon\`, \`bridge\`) works in \`~/braidclaw-workspace\`, which is
 you are in \`/\`, in your home folder itself (or above it), or in \`~/.braidclaw\`, and say so: such a folder also
 holds your keys and mail. \`-C .\` uses it all the same.
 
-A default marked *for real work* holds where you have no config file, and \`braidclaw init\` writes it into a new one. A file that leaves the key out has
-the other, smaller default. \`config show --origin\` calls the first \`default: without a config file\`.
+The defaults are the same with and without a file. \`braidclaw init --seed-defaults\` writes a new file with the smaller limits of the first
+specification: 5 rounds of tool calls a turn, 15 seconds a command. \`braidclaw doctor\` says which limits hold and where they come from.
 
 ## Which source wins
 
@@ -118,13 +117,7 @@ function typeOf(setting: Row): string {
 function fallBack({ kinds, ...setting }: Setting): string {
   const byKind = Map.groupBy(kinds ?? [{ kind: '', row: setting }], ({ row }) => usual(row))
   const differs = byKind.size > 1
-  const defaults = [...byKind].map(([words, group]) => (differs ? `${group.map(({ kind }) => kind).join(', ')}: ${words}` : words))
-  return [...defaults, workNumber(setting)].filter((words) => words !== '').join('; ')
-}
-
-function workNumber(row: Row): string {
-  const value = workValueOf(row)
-  return value === undefined ? '' : `for real work: \`${tomlValue(value)}\``
+  return [...byKind].map(([words, group]) => (differs ? `${group.map(({ kind }) => kind).join(', ')}: ${words}` : words)).join('; ')
 }
 
 function usual(row: Row): string {

@@ -21,13 +21,13 @@ test('dense tokens leave room for less text', () => {
   expect(historyTokens(configOf({ user: minimum }), knowing(100_000, 2))).toBe(20_000)
 })
 
-test('a run has the rule against circles where the configuration has it, and a file that is silent has none', () => {
-  expect(runLimits(configOf({ user: minimum }))).toEqual({ maxToolRounds: 5, maxParallel: 4 })
-  expect(runLimits(configOf({}))).toEqual({ maxToolRounds: 100, maxSameResults: 5, maxParallel: 4 })
+test('a run has the same limits, the rule against circles too, with a file that is silent and without a file', () => {
+  for (const from of [{ user: minimum }, {}])
+    expect(runLimits(configOf(from))).toEqual({ maxToolRounds: 100, maxSameResults: 5, maxParallel: 4 })
 })
 
 test('a command may always have the usual time, also above the maximum', () => {
-  expect(shellTimesOf(limitsOf(''))).toEqual({ usualS: 15, longestS: 600 })
+  expect(shellTimesOf(limitsOf(''))).toEqual({ usualS: 120, longestS: 600 })
   expect(shellTimesOf(limitsOf('shell_timeout_s = 900'))).toEqual({ usualS: 900, longestS: 900 })
   expect(shellTimesOf(limitsOf('shell_timeout_s = 0.5\nshell_timeout_max_s = 0.7'))).toEqual({ usualS: 0.5, longestS: 1 })
 })

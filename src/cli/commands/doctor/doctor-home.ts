@@ -4,6 +4,7 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { isTerminal, openTerminal } from '../../../channels/terminal/tty.ts'
 import { describeProblem } from '../../../config/config.ts'
+import { valueAt } from '../../../config/output/show.ts'
 import { doubtsOf } from '../../../config/validate.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
@@ -24,7 +25,7 @@ export function homeFindings(setup: CliSetup): Finding[] {
       says: describeProblem(doubt),
     }),
   )
-  const fine = [configuration(setup), workspace(setup)].filter(({ what }) => !doubts.some((doubt) => doubt.what === what))
+  const fine = [configuration(setup), limits(setup), workspace(setup)].filter(({ what }) => !doubts.some((doubt) => doubt.what === what))
   return [homeFolder(setup), ...(existsSync(home) ? diskFindings(home, freeBytes(home)) : []), ...fine, ...doubts]
 }
 
@@ -57,6 +58,16 @@ function configuration({ file, paths }: CliSetup): Finding {
   return file
     ? { what: 'config', state: 'ok', says: `${file} is valid` }
     : { what: 'config', state: 'note', says: `no ${paths.config}: the defaults hold` }
+}
+
+/** Says how long a turn and a command may be, each number with its origin. */
+function limits({ config, origins }: CliSetup): Finding {
+  const each = ['max_tool_rounds', 'max_same_results', 'shell_timeout_s'].map((key) => {
+    const { source, where, line } = origins[`limits.${key}`] ?? { source: 'default', where: '' }
+    const origin = source === 'default' ? source : `${where}${line === undefined ? '' : `:${line}`}`
+    return `${key} ${valueAt(config, `limits.${key}`)} (${origin})`
+  })
+  return { what: 'limits', state: 'ok', says: each.join(', ') }
 }
 
 function workspace({ config }: CliSetup): Finding {

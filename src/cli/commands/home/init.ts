@@ -9,31 +9,38 @@ import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 
-const flags = { ...workspaceFlag, ...jsonFlag } as const satisfies Flags
+const flags = {
+  ...workspaceFlag,
+  seedDefaults: { type: 'boolean', about: 'Write a new file with the limits of the first specification: 5 rounds, 15 s a command' },
+  ...jsonFlag,
+} as const satisfies Flags
 
 export const init = {
   flags: flags,
   examples: [
     ['', 'in your home'],
     ['--workspace ~/project', 'with this folder as the workspace'],
+    ['--seed-defaults', 'with 5 rounds a turn and 15 s a command'],
   ],
-  async run(context, { workspace, json = false }) {
-    await initialise(context, { workspace, json, proposals: proposeProviders(context.env) })
+  async run(context, { workspace, seedDefaults, json = false }) {
+    await initialise(context, { workspace, seedDefaults, json, proposals: proposeProviders(context.env) })
   },
 } as const satisfies Command<typeof flags>
 
 type Wanted = {
   readonly workspace?: string
+  readonly seedDefaults?: boolean
   readonly json: boolean
   readonly proposals: readonly Proposal[]
   readonly choice?: InitInput['choice']
 }
 
 /** Used by `init` and `onboard`. @throws CliExit 1 that names every problem. */
-export async function initialise(context: CliContext, { workspace, json, proposals, choice }: Wanted): Promise<void> {
+export async function initialise(context: CliContext, { workspace, seedDefaults, json, proposals, choice }: Wanted): Promise<void> {
   const { home, env, cwd, channels } = context
   const folder = workspace?.replace(/^~(?=\/|$)/, env.HOME ?? '~')
-  const result = await initHome({ home, env, cwd, channels, workspace: folder, proposals, ...(choice ? { choice } : {}), createDatabase })
+  const place = { home, env, cwd, channels, workspace: folder }
+  const result = await initHome({ ...place, seedDefaults, proposals, ...(choice ? { choice } : {}), createDatabase })
   if (json) context.process.stdout.write(`${JSON.stringify(result)}\n`)
   else for (const step of result.steps) context.process.stdout.write(`${describeStep(step)}\n`)
   if (!result.ok)
