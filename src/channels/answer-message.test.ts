@@ -7,7 +7,7 @@ const continues = { run: 'run_1', asked: 'go', proposals: [] }
 const turn: InterruptedTurn = { calls: 1, diedOf: 'its process ended', unknown: [], continueWith: () => ({ prompt: 'check', continues }) }
 
 /** Answers one message over a conversation whose last turn is this; returns what was run and answered. */
-async function answered(text: string, interrupted: InterruptedTurn | string) {
+async function answered(text: string, interrupted: InterruptedTurn | string, access = { profile: 'chat' }) {
   const [runs, answers]: [unknown[], string[]] = [[], []]
   const conversation: Partial<Conversation> = {
     interrupted: async () => interrupted,
@@ -22,16 +22,17 @@ async function answered(text: string, interrupted: InterruptedTurn | string) {
     log: () => {},
     answering: async () => ({ conversation: conversation as Conversation, compact: async () => {} }),
     schedules: () => Promise.reject(new Error('not asked')),
+    troubles: () => [{ channel: 'telegram', state: 'failed', why: 'the reason', since: 0 }],
     questions: {} as Parameters<typeof createAnswers>[0]['questions'],
   })
   await take({
-    access: {},
     channel: 'c',
     from: 'test',
     text,
     asks: false,
+    access,
     answer: async (said: string) => void answers.push(said),
-  } as AdmittedMessage)
+  } as unknown as AdmittedMessage)
   return { runs, answers }
 }
 
@@ -43,4 +44,10 @@ test('/continue in a chat goes on with the interrupted turn, and any other text 
 test('/continue says why nothing goes on', async () => {
   const { runs, answers } = await answered('/continue', 'its last turn was answered')
   expect([runs, answers]).toEqual([[], ['[nothing to continue: its last turn was answered]']])
+})
+
+test('/status says which channels do not work, and why only where the operator talks', async () => {
+  const said = 'telegram: failed since 1970-01-01T00:00:00.000Z: '
+  expect(await answered('/status', turn)).toEqual({ runs: [], answers: [`${said}the log says why`] })
+  expect(await answered('/status', turn, { profile: 'operator' })).toEqual({ runs: [], answers: [`${said}the reason`] })
 })

@@ -9,7 +9,8 @@ import type { AgentEvent, Ending } from '../runtime/event.ts'
 import { endingNote, isUnanswered, rememberedOf } from '../runtime/history-text.ts'
 import type { Log } from '../runtime/port.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'
-import { jobsCommand } from './jobs-command.ts'
+import type { ChannelHost } from './inbox/channel-api.ts'
+import { jobsCommand, statusAnswer } from './jobs-command.ts'
 import type { ChannelQuestions } from './outbox/ask-in-channel.ts'
 import { continueTurn, refusedBy, takeTurn } from './take-turn.ts'
 
@@ -28,12 +29,13 @@ type AnswerOptions = {
   readonly answering: (message: Pick<AdmittedMessage, 'conversation' | 'access'>) => Promise<AnsweringConversation>
   readonly questions: ChannelQuestions
   readonly schedules: () => Promise<Schedules>
+  readonly troubles: ChannelHost['troubles']
 }
 
 /** Discord's "typing" indicator fades after ten seconds, Telegram's after five. */
 const WORKING_MS = 4_500
 
-export function createAnswers({ log, answering, questions, schedules }: AnswerOptions) {
+export function createAnswers({ log, answering, questions, schedules, troubles }: AnswerOptions) {
   const compacting = new Map<string, Promise<void>>()
 
   /** Answers one message; never rejects. */
@@ -58,10 +60,11 @@ export function createAnswers({ log, answering, questions, schedules }: AnswerOp
     const report: { result?: string } = {}
     const text = message.complete ? await message.complete({ conversation, access }) : message.text
     if (text === undefined) return { text: '[stopped]' }
-    const told =
+    const answer =
       (await jobsCommand(text, conversation, from)) ??
       (access.schedules && (await schedulesCommand(text, schedules, { channel: access.channel, conversationId: conversation.id })))
-    if (told !== undefined) return { text: told }
+    if (answer !== undefined) return { text: answer }
+    if (text.trim() === '/status') return { text: statusAnswer(troubles(), access.profile === 'chat') }
     const turn = text.trim() === '/continue' ? await continueTurn(conversation).catch(refusalOf) : { prompt: text }
     if (typeof turn === 'string') return { text: `[${turn}]` }
     const ending = await takeTurn({

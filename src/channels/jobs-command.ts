@@ -1,7 +1,8 @@
-/** Answers `/jobs` in a conversation: a person lists the commands in its background, and stops them. */
+/** Answers `/jobs` in a conversation, where a person lists the commands in its background and stops them, and `/status`. */
 
 import type { Conversation } from '../host/api.ts'
 import { count, cut, grouped, visible } from '../kit/text.ts'
+import { type Trouble, troubleLines } from './inbox/channel-api.ts'
 
 const usage = 'usage: /jobs, or /jobs stop ID'
 
@@ -22,4 +23,10 @@ function listed(jobs: ReturnType<NonNullable<ReturnType<Conversation['jobs']>>['
       return `${id}  ${how}, printed ${grouped(bytes)} bytes  ${cut(visible(command), 100)}`
     })
     .join('\n')
+}
+
+/** @returns what does not work on this home's channels; people with the limits of a chat do not read why */
+export function statusAnswer(troubles: readonly Trouble[], isLimited: boolean): string {
+  if (troubles.length === 0) return 'all channels work'
+  return troubleLines(isLimited ? troubles.map((each) => ({ ...each, why: 'the log says why' })) : troubles).join('\n')
 }

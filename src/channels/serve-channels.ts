@@ -6,14 +6,16 @@ import type { ConversationOptions, Host, Setup } from '../host/api.ts'
 import { openHost } from '../host/open/open-host.ts'
 import { type ServedSchedules, serveSchedules } from '../host/schedules/serve-schedules.ts'
 import type { AgentProfile } from '../host/setup/agent-profile.ts'
-import { aborted } from '../kit/abort.ts'
+import { aborted, sleep } from '../kit/abort.ts'
 import { errorText } from '../kit/errors.ts'
-import type { Provider } from '../runtime/port.ts'
+import { thisProcess } from '../memory/journal/process-owner.ts'
+import type { ChannelStore } from '../memory/recovery/channel-store.ts'
+import type { Log, Provider } from '../runtime/port.ts'
 import { warmUp } from '../service/own-program.ts'
 import { createAgentConversations } from './agent-conversations.ts'
 import { createAnswers } from './answer-message.ts'
 import { type AdmittedMessage, createAdmission, usableProfile } from './inbox/admission.ts'
-import type { Channel, ChannelHost, ChannelKind, InboundMessage } from './inbox/channel-api.ts'
+import type { Channel, ChannelHost, ChannelKind, InboundMessage, Trouble } from './inbox/channel-api.ts'
 import { createMessageQueue } from './inbox/message-queue.ts'
 import { channelKinds } from './list.ts'
 import { createChannelQuestions } from './outbox/ask-in-channel.ts'
@@ -62,11 +64,18 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
     )
     const { provider, tools, sandbox } = options
     const answering = { provider, tools, sandbox }
+    const { addresses, channels: stored } = (await host.schedules()).store
+    const troubles = createTroubles(stored, log)
     const questions = createChannelQuestions()
-    const answers = createAnswers({ log, answering: conversations.answering, questions, schedules: host.schedules })
+    const answers = createAnswers({
+      log,
+      answering: conversations.answering,
+      questions,
+      schedules: host.schedules,
+      troubles: troubles.list,
+    })
     const queue = createMessageQueue<AdmittedMessage>({ take: answers.take, log })
     const admission = createAdmission({ log, now: Date.now })
-    const { addresses } = (await host.schedules()).store
     /** Remembers the address, so that later answers can be sent there, by another process too. */
     const taken = ({ channel }: ChannelProfile, message: InboundMessage, conversationId: string) => {
       message.taken?.(conversationId)
@@ -81,6 +90,8 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
       },
       stopping: signal,
       running: () => channels.map(({ kind }) => kind.name),
+      troubles: troubles.list,
+      trouble: (why) => troubles.set(access.channel, why === undefined ? undefined : { state: 'out of reach', why }),
       receive(message) {
         warmUp()
         const admitted = admission.admit(access, { ...message, taken: (id) => taken(access, message, id) })
@@ -98,10 +109,9 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
       (error: unknown) => ({ error }),
     )
     const listening = channels.map(({ kind, access, channel }) => {
-      const running = run(channel, hostFor(access), stopListening.signal)
-      if (!kind.vital && !needed.includes(kind.name))
-        return running.catch((error: unknown) => log('error', 'channel failed', { channel: kind.name, why: errorText(error) }))
-      return running.then(vital.resolve, vital.reject)
+      const start = () => channel.start(hostFor(access), stopListening.signal)
+      if (kind.vital || needed.includes(kind.name)) return start().then(vital.resolve, vital.reject)
+      return keepListening({ name: kind.name, start, troubles, log, signal: AbortSignal.any([signal, stopListening.signal]) })
     })
     /** The channels that end their turns themselves, in the same time. */
     const own = listening.filter((_, at) => kinds[at]?.kind.people?.byToken)
@@ -135,9 +145,56 @@ async function scheduled(
   return serveSchedules(host, { ...answering, turns: { takeTurn, refusedBy }, channels: new Map(sending) })
 }
 
-/** Starts the channel synchronously, so that a client that sees "ready" is served. */
-async function run(channel: Channel, host: ChannelHost, signal: AbortSignal): Promise<void> {
-  await channel.start(host, signal)
+/** How long a channel that failed rests: 30 s, 1, 2 and from then on 5 minutes; after an hour that went well it begins anew. */
+const [restMs, longestRestMs, wellMs] = [30_000, 300_000, 3_600_000]
+
+type Listening = Pick<ServeOptions, 'signal'> & {
+  readonly name: string
+  readonly start: () => Promise<void>
+  readonly rest?: typeof sleep
+  readonly troubles: ReturnType<typeof createTroubles>
+  readonly log: Log
+}
+
+/** Starts a channel at once, so that a client that sees "ready" is served, and again after each failure. Never rejects. */
+export async function keepListening({ name, start, troubles, log, signal, rest = sleep }: Listening): Promise<void> {
+  for (let failures = 0; ; failures += 1) {
+    const began = Date.now()
+    try {
+      return await start()
+    } catch (error) {
+      if (signal.aborted) return
+      if (Date.now() - began > wellMs) failures = 0
+      const [why, waitMs] = [errorText(error), Math.min(longestRestMs, restMs * 2 ** failures)]
+      if (troubles.set(name, { state: 'failed', why })) log('error', 'channel failed', { channel: name, why, startsAgainInMs: waitMs })
+      await rest(waitMs, signal)
+      if (signal.aborted) return
+    }
+  }
+}
+
+/** Keeps which channels do not work, in the database too, where other processes such as `doctor` read it. */
+export function createTroubles(store: ChannelStore, log: Log) {
+  const owner = thisProcess()
+  const now = new Map<string, Trouble>()
+  return {
+    list: () => [...now.values()],
+    /** @returns whether this is news */
+    set(channel: string, found: Pick<Trouble, 'state' | 'why'> | undefined): boolean {
+      const before = now.get(channel)
+      if (before?.why === found?.why && (before?.state === found?.state || before?.state === 'failed')) return false
+      const trouble = found && { ...found, channel, since: before?.since ?? Date.now() }
+      if (trouble) now.set(channel, trouble)
+      else now.delete(channel)
+      try {
+        store.setTrouble(channel, owner, trouble)
+      } catch (error) {
+        log('warn', 'trouble of a channel not kept', { channel, why: errorText(error) })
+      }
+      if (!trouble) log('info', 'channel works again', { channel })
+      return true
+    },
+  }
 }
 
 /** Gives current answers some time, then cancels them; a cancelled answer says so. Messages that arrived meanwhile get a refusal. */

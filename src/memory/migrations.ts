@@ -245,6 +245,12 @@ ALTER TABLE schedules ADD COLUMN made_in_chat INTEGER NOT NULL DEFAULT 0;
   `
 CREATE TABLE ended_sessions(id TEXT PRIMARY KEY, expires INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 `,
+  // The channels of running processes that are out of reach or have failed.
+  `
+CREATE TABLE channel_troubles(
+  channel TEXT NOT NULL, owner TEXT NOT NULL, state TEXT NOT NULL, why TEXT NOT NULL, since INTEGER NOT NULL, PRIMARY KEY (channel, owner)
+) STRICT, WITHOUT ROWID;
+`,
 ]
 
 /** Approvals and rules of an older schema are sealed when it is brought up to this one. */

@@ -3,6 +3,7 @@
 import type { Clock } from '../runtime/port.ts'
 import { noteInHome } from './journal/home-notes.ts'
 import { isAlive } from './journal/process-owner.ts'
+import { type ChannelStore, createChannelStore } from './recovery/channel-store.ts'
 import type { Store } from './store.ts'
 
 export type ScheduleStore = {
@@ -10,6 +11,7 @@ export type ScheduleStore = {
   readonly fired: FiredTable
   readonly lease: Lease
   readonly addresses: AddressesTable
+  readonly channels: ChannelStore
   readonly transaction: Store['write']
   /** Notes in the journal which run a schedule began, for those who follow the home. */
   noteFired(fired: { readonly schedule: string; readonly runId: string; readonly conversationId?: string }): void
@@ -23,6 +25,7 @@ export function createScheduleStore(store: Store, now: Clock): ScheduleStore {
     fired: createFiredTable(store, (type, body) => noteInHome(store, now, type, body)),
     lease: createLease(store),
     addresses: createAddressesTable(store),
+    channels: createChannelStore(store),
     transaction: store.write,
     noteFired: (fired) => void noteInHome(store, now, 'schedule.fired', fired),
     exitCodeOf(runId) {

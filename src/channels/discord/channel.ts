@@ -35,7 +35,7 @@ function createDiscordChannel({ channelIds }: DiscordSettings, options: DiscordO
   return {
     name: 'discord',
     async start(host, signal) {
-      const connected = await connectDiscord({ ...options, signal })
+      const connected = await connectDiscord({ ...options, signal, trouble: host.trouble })
       if (connected.ok) {
         state.connected = connected
         host.setup.log('info', 'channel started', { channel: 'discord', user: connected.userId })

@@ -33,7 +33,8 @@ export async function connectDiscord(options: DiscordOptions): Promise<Discord |
 }
 
 async function connect(options: DiscordOptions, settings: ConnectionSettings): Promise<Discord | NoDiscord> {
-  const { sleep = sleepUntil } = options
+  const { sleep = sleepUntil, trouble: report = () => {} } = options
+  const trouble = (why?: string) => report(redact(why))
   const { channelIds, restApi, token } = settings
   const [{ stayConnected, createListener }, { createOutbox, createApi }] = await libraries()
   const { closing, signal } = endedBy(options.signal)
@@ -42,9 +43,15 @@ async function connect(options: DiscordOptions, settings: ConnectionSettings): P
   const inbox = createQueue<DiscordMessage>(Number.POSITIVE_INFINITY)
   const ready = Promise.withResolvers<string>()
   const api = createApi({ api: restApi, token, fetch: options.fetch })
-  const onDispatch = createListener({ channelIds, log, onReady: ready.resolve, onMessage: (message) => void inbox.push(message) })
+  const onDispatch = createListener({
+    channelIds,
+    log,
+    onReady: ready.resolve,
+    onConnected: trouble,
+    onMessage: (message) => void inbox.push(message),
+  })
   const gatewayInfo = () => within(signal, (own) => api().gateway.getBot({ signal: own }))
-  const running = stayConnected({ ...settings, isGateway: gatewayRule(restApi), gatewayInfo, onDispatch, sleep, log, signal })
+  const running = stayConnected({ ...settings, isGateway: gatewayRule(restApi), gatewayInfo, onDispatch, sleep, log, signal, trouble })
   const ended = running.then(redact).finally(() => {
     closing.abort()
     inbox.close()
@@ -106,6 +113,8 @@ export type DiscordOptions = {
   readonly log: Log
   /** Aborting it closes the connection, as `close` does. */
   readonly signal?: AbortSignal
+  /** Called while Discord is out of reach, with the reason, and with nothing when it is reached. */
+  readonly trouble?: (why?: string) => void
   readonly intents?: number
   readonly restApi?: string
   /** Settles after the given milliseconds, or when the signal aborts. */

@@ -16,6 +16,7 @@ export type GatewaySettings = Pick<ShardSettings, 'isGateway' | 'onDispatch'> & 
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
   readonly log: Log
   readonly signal: AbortSignal
+  readonly trouble: (why: string) => void
 }
 
 /** `ok` when the signal stopped it. */
@@ -32,6 +33,7 @@ export async function stayConnected(settings: GatewaySettings): Promise<GatewayE
     if (found.kind === 'final') return { ok: false, message: found.message }
     if (found.kind === 'wait') {
       log('warn', 'discord out of reach', { reason: found.message, waitMs: found.ms })
+      if (state.failures >= PATIENCE || found.ms > 60_000) settings.trouble(found.message)
       await pause(settings, found.ms)
       continue
     }
@@ -40,7 +42,9 @@ export async function stayConnected(settings: GatewaySettings): Promise<GatewayE
     const isFinal = ended.next === 'never'
     if (ended.wasReady || !isFinal) state.finals = 0
     if (isFinal && isRepeated(state)) return { ok: false, message: closingMessage({ ...ended, intents: settings.intents }) }
-    await pause(settings, settle({ ended, store, state, log }))
+    const waitMs = settle({ ended, store, state, log })
+    if (state.failures >= PATIENCE) settings.trouble(`the connection to the gateway fails (${ended.code ?? 'no code'}): ${ended.reason}`)
+    await pause(settings, waitMs)
   }
   return { ok: true }
 }
@@ -186,11 +190,12 @@ export type ListenerSettings = {
   readonly channelIds: readonly string[]
   readonly log: Log
   readonly onReady: (userId: string) => void
+  readonly onConnected: () => void
   readonly onMessage: (message: DiscordMessage) => void
 }
 
 /** Translates gateway events into the three that matter here: the bot's identity, a resumed session, and messages from people. */
-export function createListener({ channelIds, log, onReady, onMessage }: ListenerSettings): ShardSettings['onDispatch'] {
+export function createListener({ channelIds, log, onReady, onConnected, onMessage }: ListenerSettings): ShardSettings['onDispatch'] {
   const self: { id?: string } = {}
   return (payload) => {
     if (payload.t === GatewayDispatchEvents.Ready) {
@@ -200,6 +205,7 @@ export function createListener({ channelIds, log, onReady, onMessage }: Listener
       onReady(id)
     }
     if (payload.t === GatewayDispatchEvents.Resumed) log('info', 'discord resumed')
+    if (payload.t === GatewayDispatchEvents.Ready || payload.t === GatewayDispatchEvents.Resumed) onConnected()
     if (payload.t !== GatewayDispatchEvents.MessageCreate) return
     const selected = selectMessage(payload.d, { channelIds, selfId: self.id })
     if (selected.kind === 'message') onMessage(selected.message)

@@ -39,6 +39,7 @@ export const status = z.object({
   provider: z.string(),
   model: z.string(),
   channels: z.array(z.string()),
+  troubles: z.array(z.object({ channel: z.string(), state: z.enum(['out of reach', 'failed']), why: z.string(), since: z.int() })),
   estop: z.object({ stopped: z.boolean(), reason: z.string().nullable() }),
   receipts: z.object({ count: z.int(), head: z.string().nullable() }),
 })

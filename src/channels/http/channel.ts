@@ -11,7 +11,7 @@ import { aborted } from '../../kit/abort.ts'
 import { traceOf } from '../../kit/errors.ts'
 import { lazy } from '../../kit/lazy.ts'
 import type { Values } from '../../kit/settings.ts'
-import type { Channel, ChannelHost } from '../inbox/channel-api.ts'
+import { type Channel, type ChannelHost, healthOf } from '../inbox/channel-api.ts'
 import { accessOf, createHolders, type Holders, tlsOf } from './access.ts'
 import { createOpenConversations, errorFields } from './open-conversations.ts'
 import { type httpRows, sessionCookie } from './settings.ts'
@@ -33,6 +33,7 @@ export function createHttpChannel(setup: Setup, settings: HttpSettings): Channel
       state.note = noteOf(settings, holders)
       const counting = Promise.withResolvers<Telemetry>()
       state.listening = open({ setup, settings, host, holders, openConversations, telemetry: counting.promise })
+      host.trouble()
       const telemetry = host.telemetry(version)
       counting.resolve(telemetry)
       await aborted(host.stopping)
@@ -82,7 +83,7 @@ function open({ setup, settings, host, holders, openConversations, telemetry }: 
   try {
     return serveApi({
       app: app.get,
-      simple: { '/health': () => simpleJson({ ok: true, version }) },
+      simple: { '/health': () => simpleJson(healthOf(host, version)) },
       hostname: settings.host,
       port: settings.port,
       tls,

@@ -3,6 +3,7 @@
 import type { ChannelProfile, People } from '../../host/access/channel-profile.ts'
 import type { Conversation, Host, Setup } from '../../host/api.ts'
 import type { Rows, Values } from '../../kit/settings.ts'
+import type { ChannelTrouble } from '../../memory/recovery/channel-store.ts'
 
 /** The place where a message is answered. */
 export type TurnPlace = { readonly conversation: Conversation; readonly access: ChannelProfile }
@@ -45,6 +46,23 @@ export type ChannelHost = Host & {
   readonly stopping: AbortSignal
   /** The names of the channels that listen. */
   running(): readonly string[]
+  /** Notes that this channel does not reach its service, and why; with nothing, that it does. */
+  trouble(why?: string): void
+  /** The channels of this process that do not work now. */
+  troubles(): readonly Trouble[]
+}
+
+export type Trouble = ChannelTrouble & { readonly channel: string }
+
+/** @returns one line for each, for a person */
+export function troubleLines(troubles: readonly Trouble[]): string[] {
+  return troubles.map(({ channel, state, why, since }) => `${channel}: ${state} since ${new Date(since).toISOString()}: ${why}`)
+}
+
+/** Returns the answer of GET /health. A server that answers is alive: to start it again would mend no channel. */
+export function healthOf({ troubles }: Pick<ChannelHost, 'troubles'>, version: string) {
+  const problems = troubleLines(troubles())
+  return { ok: true, version, ...(problems.length > 0 ? { status: 'degraded' as const, problems } : {}) } as const
 }
 
 /** A place where people or programs talk to agents. */
@@ -52,7 +70,7 @@ export type Channel = {
   readonly name: string
   /**
    * Resolves when `signal` is aborted and the channel has stopped listening, or when the channel ends by itself. Rejects with the error
-   * that ended it.
+   * that ended it; it is then called again after a pause.
    */
   start(host: ChannelHost, signal: AbortSignal): Promise<void>
   /** `to`: a conversation id, or an address of the channel itself. @throws Error that says why it could not deliver the message */

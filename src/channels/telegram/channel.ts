@@ -31,23 +31,35 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
     token,
     fetch: createProviderFetch({ baseUrl: settings.api ?? TELEGRAM_API }),
   })
-  const state: { outbox?: Outbox } = {}
+  const state: { outbox?: Outbox; open?: ReturnType<typeof open>; known?: ReturnType<typeof know> } = {}
   const addresses = createAddresses()
+
+  function open(host: ChannelHost, signal: AbortSignal) {
+    // The next start takes the messages that this one has not taken before it stops.
+    const listening = AbortSignal.any([signal, host.stopping])
+    const ask = createRetryingCall({ api, sleep, log, signal: listening, trouble: host.trouble })
+    state.outbox = createOutbox({ api, sleep, log, signal })
+    return { host, signal, listening, ask, outbox: state.outbox }
+  }
+
+  /** Continues with the open messages of an earlier process. */
+  function know(self: Self, { host, outbox, signal }: ReturnType<typeof open>) {
+    const ledger = openLedger(join(context.home, 'telegram', `bot-${self.id}.json`), log)
+    const receiver = createReceiver({ host, api, outbox, ledger, addresses, settings, signal })
+    receiver.resume()
+    return { ledger, receiver }
+  }
 
   return {
     name: 'telegram',
     async start(host, signal) {
-      const outbox = createOutbox({ api, sleep, log, signal })
-      state.outbox = outbox
-      // The next start takes the messages that this one has not taken before it stops.
-      const listening = AbortSignal.any([signal, host.stopping])
-      const ask = createRetryingCall({ api, sleep, log, signal: listening })
+      state.open ??= open(host, signal)
+      const { ask, listening } = state.open
       const self = selfIn(await ask('getMe', {}))
       if (self) {
-        const ledger = openLedger(join(context.home, 'telegram', `bot-${self.id}.json`), log)
-        const receiver = createReceiver({ host, api, outbox, ledger, addresses, settings, signal })
         log('info', 'channel started', { channel: 'telegram', bot: self.username })
-        receiver.resume()
+        state.known ??= know(self, state.open)
+        const { ledger, receiver } = state.known
         await readUpdates({
           ask,
           signal: listening,
@@ -58,7 +70,8 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
             while (ledger.open().length >= MOST_OPEN && !listening.aborted) await sleep(200, listening)
           },
         })
-      }
+      } else if (!listening.aborted)
+        throw new FailureError('error', 'getMe: Telegram does not say who the bot is; check channels.telegram.api')
       // Until then answers of turns that are under way are sent.
       await aborted(signal)
     },
@@ -102,27 +115,37 @@ export function pauseMs(failures: number): number {
   return Math.min(60_000, 1_000 * 2 ** Math.min(failures, 10))
 }
 
+type RetryingCall = RetryOptions & { readonly api: BotApi; readonly trouble?: ChannelHost['trouble'] }
+
+/** After so many failures in a row an outage shows outside of the log. */
+const SHOWN_AFTER = 3
+
 /**
  * Calls until there is an answer, however long Telegram is out of reach: one line in the log when that begins, and one when it ends.
  * @returns undefined when the signal aborted @throws FailureError `error` when a person has to change something
  */
-export function createRetryingCall({ api, sleep, log, signal }: RetryOptions & { readonly api: BotApi }) {
+export function createRetryingCall({ api, sleep, log, signal, trouble: report = () => {} }: RetryingCall) {
   const trouble = { failures: 0, finals: 0 }
   return async (method: string, params: object, asking: Omit<CallOptions, 'signal'> = {}): Promise<unknown> => {
     while (!signal.aborted) {
       try {
         const result = await api.call(method, params, { ...asking, signal })
         if (trouble.failures > 0) log('info', 'telegram reached again', { failures: trouble.failures })
+        if (trouble.failures >= SHOWN_AFTER) report()
         trouble.failures = trouble.finals = 0
         return result
       } catch (error) {
         if (signal.aborted) return undefined
         const refusal = refusalOf(error, method)
         trouble.finals = refusal.kind === 'final' ? trouble.finals + 1 : 0
-        if (trouble.finals >= FINAL_TIMES) throw new FailureError('error', refusal.message)
+        if (trouble.finals >= FINAL_TIMES) {
+          trouble.failures = Math.max(trouble.failures, SHOWN_AFTER)
+          throw new FailureError('error', refusal.message)
+        }
         if (trouble.failures === 0) log('warn', 'telegram out of reach', { why: refusal.message, next: 'asked again until it answers' })
         const waitMs = refusal.kind === 'wait' ? refusal.ms : pauseMs(trouble.failures)
         trouble.failures += 1
+        if (trouble.failures >= SHOWN_AFTER) report(refusal.message)
         await sleep(waitMs, signal).catch(() => {})
       }
     }

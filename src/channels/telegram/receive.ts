@@ -25,7 +25,7 @@ export type Receiver = {
 }
 
 const greeting =
-  'Hello. Write to me, or send a photo, and I answer. /new begins a new conversation; /stop ends the answer that I am working on; /continue continues one that was interrupted.'
+  'Hello. Write to me, or send a photo, and I answer. /new begins a new conversation; /stop ends the answer that I am working on; /continue continues one that was interrupted; /status lists what does not work.'
 
 export function createReceiver({ host, api, outbox, ledger, addresses, settings, signal }: ReceiverOptions): Receiver {
   const { log } = host.setup

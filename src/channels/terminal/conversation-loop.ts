@@ -9,7 +9,7 @@ import { didYouMean } from '../../kit/text.ts'
 import type { AskLine } from '../../runtime/port.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { AttendedChannel } from '../inbox/channel-api.ts'
-import { jobsCommand } from '../jobs-command.ts'
+import { jobsCommand, statusAnswer } from '../jobs-command.ts'
 import type { AskPerson } from './approval-prompt.ts'
 import { tellOnStderr } from './audience.ts'
 import type { CliSetup } from './context.ts'
@@ -148,6 +148,7 @@ export const slashCommands: readonly (readonly [string, string])[] = [
   ['/policy', 'autonomy and workspace boundary'],
   ['/changes', 'list what was changed, latest first'],
   ['/diff [NUMBER]', 'show what was changed, exactly'],
+  ['/status', 'list the channels of running servers that do not work'],
   ['/jobs [stop ID]', 'list the commands in the background, or stop one'],
   ['/undo [NUMBER]', 'take changes back (braidclaw undo --help)'],
   ['/model [PROVIDER/MODEL]', 'show the model, or switch to another'],
@@ -193,6 +194,9 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
       break
     case '/jobs':
       write(`${await jobsCommand(line, conversation, 'you')}\n`)
+      break
+    case '/status':
+      write(`${statusAnswer((await host.schedules()).store.channels.troubles(), false)}\n`)
       break
     case '/changes':
     case '/diff':

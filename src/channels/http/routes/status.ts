@@ -3,16 +3,22 @@
 import { z } from '@hono/zod-openapi'
 import { addJsonRoute, anyScope, inScope, json, openRoute, route } from '../../../http/api.ts'
 import { beginSession, cookieOf, endSession, sessionSeconds, unauthorized } from '../../../http/callers.ts'
-import { prometheusText, prometheusType } from '../../../http/prometheus.ts'
+import { type Metric, prometheusText, prometheusType } from '../../../http/prometheus.ts'
 import { readStop } from '../../../service/stop-file.ts'
+import { healthOf } from '../../inbox/channel-api.ts'
 import { status } from '../answer-shapes.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 
-const health = z.object({ ok: z.literal(true), version: z.string() })
+const health = z.object({
+  ok: z.literal(true),
+  version: z.string(),
+  status: z.literal('degraded').optional(),
+  problems: z.array(z.string()).optional(),
+})
 
 export function statusRoutes(app: GatewayApi, { host, setup, version }: Gateway): void {
   app.openapi(openRoute({ method: 'get', path: '/health', summary: 'Is it there?', responses: { 200: json(health, 'It is') } }), (c) =>
-    c.json({ ok: true, version } as const, 200),
+    c.json(healthOf(host, version), 200),
   )
   addJsonRoute(app, inScope('read'), 'get /status', {
     summary: 'What runs here, and under which rules',
@@ -28,6 +34,7 @@ export function statusRoutes(app: GatewayApi, { host, setup, version }: Gateway)
         provider: config.defaultProvider,
         model: config.defaultModel,
         channels: [...host.running()],
+        troubles: [...host.troubles()],
         estop: { stopped: reason !== undefined, reason: reason ?? null },
         receipts: { count: receipts?.count ?? 0, head: receipts?.head ?? null },
       }
@@ -36,7 +43,13 @@ export function statusRoutes(app: GatewayApi, { host, setup, version }: Gateway)
 }
 
 /** Answers GET /metrics for Prometheus. */
-export function metricsRoutes(app: GatewayApi, { telemetry }: Gateway): void {
+export function metricsRoutes(app: GatewayApi, { telemetry, host }: Gateway): void {
+  const channels = (): Metric => {
+    const broken = host.troubles().map(({ channel }) => channel)
+    const samples = host.running().map((channel) => ({ labels: { channel }, value: broken.includes(channel) ? 0 : 1 }))
+    return { name: 'braidclaw_channel_up', type: 'gauge', help: 'Whether a channel reaches its service.', samples }
+  }
+
   app.openapi(
     route('read', {
       method: 'get',
@@ -44,7 +57,7 @@ export function metricsRoutes(app: GatewayApi, { telemetry }: Gateway): void {
       summary: 'What was done since the server began, in the text format of Prometheus',
       responses: { 200: { description: 'The metrics', content: { 'text/plain': { schema: z.string() } } } },
     }),
-    async (c) => c.text(prometheusText((await telemetry).metrics()), 200, { 'content-type': prometheusType }),
+    async (c) => c.text(prometheusText([...(await telemetry).metrics(), channels()]), 200, { 'content-type': prometheusType }),
   )
 }
 

@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs'
 import { fifoFolder } from '../../../channels/fifo/daemon-folder.ts'
+import { troubleLines } from '../../../channels/inbox/channel-api.ts'
 import { channelKinds } from '../../../channels/list.ts'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { channelSettings } from '../../../config/config.ts'
@@ -13,6 +14,7 @@ import { openSchedules } from '../../../host/schedules/schedules.ts'
 import { visionProblem } from '../../../host/setup/vision-provider.ts'
 import { count } from '../../../kit/text.ts'
 import type { Memory } from '../../../memory/memory.ts'
+import { createChannelStore } from '../../../memory/recovery/channel-store.ts'
 import { problemWith } from '../../../service/fifo/fifo-folder.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import type { ServiceHint, ServiceManager, ServiceState } from '../../../service/unit/service-run.ts'
@@ -133,6 +135,12 @@ export function channelFindings(setup: CliSetup): Finding[] {
     }
   })
   return [...rights, ...(on.some(({ name }) => name === 'telegram') ? visionFinding(setup) : [])]
+}
+
+/** Reports the channels of running processes that do not work. */
+export function troubleFindings({ store }: Memory): Finding[] {
+  const remedy = ['it is tried again by itself; the whole story: braidclaw service logs']
+  return troubleLines(createChannelStore(store).troubles()).map((says) => ({ what: 'channel', state: 'bad', says, remedy }))
 }
 
 /** Reports which model reads the pictures: they leave the machine for it. */

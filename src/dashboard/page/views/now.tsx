@@ -39,6 +39,7 @@ export function Now() {
               ['Autonomy', status.value.autonomy],
               ['Workspace', status.value.workspace],
               ['Channels', status.value.channels.join(', ') || 'none'],
+              ...status.value.troubles.map(({ channel, state, why }) => [channel, `${state}: ${why}`] as const),
               ['Receipts', String(status.value.receipts.count)],
               ['Version', status.value.version],
             ]}
