@@ -3,7 +3,9 @@
 import { expect, test } from 'bun:test'
 import OpenAI, { APIError, NotFoundError } from 'openai'
 import { type Gateway, gateway } from '../support/gateway.ts'
+import { isDeep } from '../support/tier.ts'
 import { call, home, scripted } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 import { unknownQuestion } from '../support/window-questions.ts'
 
 const client = ({ url, token }: Pick<Gateway, 'url' | 'token'>) => new OpenAI({ baseURL: `${url}/v1`, apiKey: token, maxRetries: 0 })
@@ -105,6 +107,42 @@ test('the history of the client reaches the model, and a stream has the text in 
     ['user', 'Count.'],
   ])
 })
+
+test('a stream says that it lives before the first token and while the model is silent, and the official client reads over that', async () => {
+  const held = Promise.withResolvers<void>()
+  using model = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    idleTimeout: 0,
+    async fetch(request) {
+      const unknown = unknownQuestion(request)
+      if (unknown) return unknown
+      await held.promise
+      const chunk = { choices: [{ index: 0, delta: { content: 'Late.' } }] }
+      return new Response(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`, { headers: { 'content-type': 'text/event-stream' } })
+    },
+  })
+  using at = home(`[providers.models.fake]\nkind = "openai-compatible"\nbase_url = "${model.url.href}v1"\nmodel = "m"\n`)
+  await using server = await gateway(at, ['--model', 'fake/m'])
+  const stream = await client(server).chat.completions.create({ ...ask('hi'), stream: true })
+  const raw = await fetch(`${server.url}/v1/chat/completions`, {
+    method: 'POST',
+    body: JSON.stringify({ ...ask('hi'), stream: true }),
+    headers: { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' },
+  })
+  const reading = { text: '' }
+  const ended = (async () => {
+    for await (const piece of raw.body?.pipeThrough(new TextDecoderStream()) ?? []) reading.text += piece
+  })()
+  await until(() => reading.text.includes(isDeep ? ': ping\n\n' : ': open\n\n'))
+  expect(reading.text).not.toContain('data:')
+  held.resolve()
+  await ended
+  expect(reading.text).toEndWith('data: [DONE]\n\n')
+  const texts = []
+  for await (const chunk of stream) texts.push(chunk.choices[0]?.delta.content ?? '')
+  expect(texts.join('')).toBe('Late.')
+}, 60_000)
 
 test('a refused call is told in the answer, and a failed provider is an error', async () => {
   using at = home()
