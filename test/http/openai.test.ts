@@ -65,9 +65,12 @@ test('an answer after a tool call has its text and usage, and no tool call leave
   expect(answer.usage).toMatchObject({ prompt_tokens: 16, completion_tokens: 7, total_tokens: 23 })
 })
 
-test('the history of the client reaches the model, and a stream has the text in pieces', async () => {
-  const asked: { messages: { role: string; content: string }[] }[] = []
-  using model = Bun.serve({
+type Asked = { readonly messages: readonly { readonly role: string; readonly content: string }[] }
+
+/** A model that answers "One two three.", with the requests that it got. */
+function countingModel() {
+  const asked: Asked[] = []
+  const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     async fetch(request) {
@@ -80,7 +83,13 @@ test('the history of the client reaches the model, and a stream has the text in 
       return new Response(`${chunks.join('')}data: [DONE]\n\n`, { headers: { 'content-type': 'text/event-stream' } })
     },
   })
-  using at = home(`[providers.models.fake]\nkind = "openai-compatible"\nbase_url = "${model.url.href}v1"\nmodel = "m"\n`)
+  const config = `[providers.models.fake]\nkind = "openai-compatible"\nbase_url = "${server.url.href}v1"\nmodel = "m"\n`
+  return { asked, config, [Symbol.dispose]: () => void server.stop(true) }
+}
+
+test('the history of the client reaches the model, and a stream has the text in pieces', async () => {
+  using model = countingModel()
+  using at = home(model.config)
   await using server = await gateway(at, ['--model', 'fake/m'])
   const stream = await client(server).chat.completions.create({
     model: 'braidclaw',
@@ -99,13 +108,71 @@ test('the history of the client reaches the model, and a stream has the text in 
   expect(chunks.flatMap(({ choices }) => choices[0]?.finish_reason ?? [])).toEqual(['stop'])
   expect(chunks.at(-1)?.usage?.total_tokens).toBeGreaterThan(0)
   expect(chunks[0]?.choices[0]?.delta.role).toBe('assistant')
-  const [system, ...rest] = asked[0]?.messages ?? []
+  const [system, ...rest] = model.asked[0]?.messages ?? []
   expect(system?.content).toStartWith('You are brief.')
   expect(rest.map(({ role, content }) => [role, content])).toEqual([
     ['user', 'Remember 17.'],
     ['assistant', 'Kept.'],
     ['user', 'Count.'],
   ])
+})
+
+test('past calls of the client’s own tools, their results and developer messages are text in the history', async () => {
+  using model = countingModel()
+  using at = home(model.config)
+  await using server = await gateway(at, ['--model', 'fake/m'])
+  const { completions } = client(server).chat
+  const weather = { id: 'call_1', type: 'function' as const, function: { name: 'weather', arguments: '{"city":"Paris"}' } }
+  const search = { id: 'call_2', type: 'custom' as const, custom: { name: 'search', input: 'rain' } }
+  const past = [
+    { role: 'developer' as const, content: 'You are brief.' },
+    { role: 'user' as const, content: 'How is it?' },
+    { role: 'assistant' as const, content: null, tool_calls: [weather, search] },
+    { role: 'tool' as const, tool_call_id: 'call_1', content: [{ type: 'text' as const, text: '18 degrees' }] },
+    { role: 'tool' as const, tool_call_id: 'call_2', content: 'no rain' },
+  ]
+  await completions.create({
+    model: 'braidclaw',
+    messages: [
+      ...past,
+      { role: 'assistant', content: [{ type: 'refusal', refusal: 'I may not say.' }] },
+      { role: 'user', content: 'Why?' },
+    ],
+  })
+  const before = [
+    ['user', 'How is it?'],
+    [
+      'assistant',
+      `[The client's own tool weather was called (call_1) with: {"city":"Paris"}]\n[The client's own tool search was called (call_2) with: rain]`,
+    ],
+  ]
+  const results = `[The client's own tool weather returned (call_1):]\n18 degrees\n\n[The client's own tool search returned (call_2):]\nno rain`
+  const sent = (at: number) => (model.asked[at]?.messages ?? []).slice(1).map(({ role, content }) => [role, content])
+  expect(model.asked[0]?.messages[0]?.content).toStartWith('You are brief.')
+  expect(sent(0)).toEqual([...before, ['user', results], ['assistant', 'I may not say.'], ['user', 'Why?']])
+  await completions.create({ model: 'braidclaw', messages: past })
+  expect(sent(1)).toEqual([...before, ['user', results]])
+  await completions.create({
+    model: 'braidclaw',
+    messages: [
+      { role: 'assistant', content: 'Wait.', function_call: { name: 'old', arguments: '{}' } },
+      { role: 'function', name: 'old', content: 'done' },
+      { role: 'user', content: 'So?' },
+    ],
+  })
+  expect(sent(2)).toEqual([
+    ['assistant', `Wait.\n[The client's own tool old was called (old) with: {}]`],
+    ['user', `[The client's own tool old returned (old):]\ndone\n\nSo?`],
+  ])
+  for (const wrong of [
+    { role: 'tool', content: 'x' },
+    { role: 'robot', content: 'x' },
+    { role: 'assistant', tool_calls: [{ id: 1 }] },
+  ])
+    expect(await failure(completions.create({ model: 'braidclaw', messages: [wrong, ...ask('hi').messages] as never }))).toMatchObject({
+      status: 400,
+      message: expect.stringContaining('messages.0'),
+    })
 })
 
 test('a stream says that it lives before the first token and while the model is silent, and the official client reads over that', async () => {

@@ -133,7 +133,20 @@ function chunksOf(head: AnswerHead, wantsUsage: boolean): Chunks {
 }
 
 const content = z.union([z.string(), z.array(z.looseObject({ type: z.string() })), z.null()])
-const message = z.looseObject({ role: z.string(), content: z.optional(content) })
+const called = z.looseObject({ name: z.string(), arguments: z.string() })
+const call = z.looseObject({
+  id: z.string(),
+  function: z.optional(called),
+  custom: z.optional(z.looseObject({ name: z.string(), input: z.string() })),
+})
+const message = z.looseObject({
+  role: z.string(),
+  content: z.optional(content),
+  name: z.nullish(z.string()),
+  tool_calls: z.nullish(z.array(call)),
+  tool_call_id: z.nullish(z.string()),
+  function_call: z.nullish(called),
+})
 
 /**
  * Reads what a client of OpenAI's API says: its messages become the history of one turn, and what the agent cannot do is refused. Fields
@@ -166,20 +179,71 @@ function turnInputOf(request: CompletionRequest): TurnInput {
   const format = request.response_format
   if (!isEmpty(format) && !(typeof format === 'object' && format !== null && 'type' in format && format.type === 'text'))
     throw unsupported('response_format', 'response_format: answers are plain text; leave it out')
-  const texts = request.messages.map(({ role, content }, at) => ({ role, text: textOf(content, at), at }))
-  const last = texts.at(-1)
-  if (last?.role !== 'user' || last.text.trim() === '')
-    throw unsupported('messages', 'messages: the last one must be of the user, and not empty')
-  const system = texts.filter(({ role }) => role === 'system' || role === 'developer').map(({ text }) => text)
-  const history = texts.slice(0, -1).flatMap(({ role, text, at }) => messageOf(role, text, at))
-  return { prompt: last.text, past: { history, ...(system.length > 0 ? { soul: system.join('\n\n') } : {}) } }
+  return historyOf(request.messages.map(saidIn))
 }
 
-function messageOf(role: string, text: string, at: number): Message[] {
-  if (role === 'user') return [{ role, content: text }]
-  if (role === 'assistant') return text === '' ? [] : [{ role, parts: [{ type: 'text', text }] }]
-  if (role === 'system' || role === 'developer') return []
-  throw unsupported('messages', `messages.${at}: the role ${JSON.stringify(role)} is not known here; use system, user and assistant`)
+/** One message of a client, or a call of one of its own tools, or the result of such a call. `callId`: of the call that it is the result of. */
+type Said = {
+  readonly role: string
+  readonly text: string
+  readonly calls?: readonly PastCall[]
+  readonly callId?: string
+}
+type PastCall = { readonly id: string; readonly name: string; readonly input: string }
+
+/** @throws HttpError 400 that names the message */
+function saidIn({ role, content, name, tool_calls, tool_call_id, function_call }: CompletionRequest['messages'][number], at: number): Said {
+  const known = ['system', 'developer', 'user', 'assistant', 'tool', 'function']
+  if (!known.includes(role))
+    throw unsupported(
+      'messages',
+      `messages.${at}: the role ${JSON.stringify(role)} is not known here; use ${known.slice(0, -1).join(', ')}`,
+    )
+  const text = textOf(content, at)
+  if (role === 'function' || role === 'tool') {
+    const callId = role === 'tool' ? tool_call_id : name
+    if (callId) return { role: 'tool', text, callId }
+    throw unsupported('messages', `messages.${at}: a result needs the id of its call; send it as tool_call_id`)
+  }
+  const calls = (tool_calls ?? []).map(({ id, function: used, custom }) => ({
+    id,
+    name: used?.name ?? custom?.name ?? 'unnamed',
+    input: used?.arguments ?? custom?.input ?? '',
+  }))
+  const older = function_call ? [{ id: function_call.name, name: function_call.name, input: function_call.arguments }] : []
+  return { role, text, calls: [...calls, ...older] }
+}
+
+/**
+ * Splits what was said into the last message and what came before. The tools of the client do not exist here, so a past call of one is part of
+ * the text of the assistant, and its result part of the next message of the user. @throws HttpError 400
+ */
+function historyOf(said: readonly Said[]): TurnInput {
+  const last = said.at(-1)
+  if (last?.callId === undefined && (last?.role !== 'user' || last.text.trim() === ''))
+    throw unsupported('messages', 'messages: the last one must be of the user and not empty, or the result of a call')
+  const names = new Map(said.flatMap(({ calls = [] }) => calls.map(({ id, name }) => [id, name] as const)))
+  const spoken: { isUser: boolean; text: string; isResult: boolean }[] = []
+  for (const { role, text, calls = [], callId } of said) {
+    const isResult = callId !== undefined
+    const lines = calls.map(({ id, name, input }) => `[The client's own tool ${name} was called (${id}) with: ${input}]`)
+    const result = isResult ? [`[The client's own tool ${names.get(callId) ?? '(unnamed)'} returned (${callId}):]`] : []
+    const all = [...result, ...(text === '' ? [] : [text]), ...lines].join('\n')
+    const before = spoken.at(-1)
+    if (isSystem(role) || (role === 'assistant' && all === '')) continue
+    if (before?.isResult && role !== 'assistant') Object.assign(before, { text: `${before.text}\n\n${all}`, isResult })
+    else spoken.push({ isUser: role !== 'assistant', text: all, isResult })
+  }
+  const prompt = spoken.pop()?.text ?? ''
+  const history = spoken.map(
+    ({ isUser, text }): Message => (isUser ? { role: 'user', content: text } : { role: 'assistant', parts: [{ type: 'text', text }] }),
+  )
+  const system = said.filter(({ role }) => isSystem(role)).map(({ text }) => text)
+  return { prompt, past: { history, ...(system.length > 0 ? { soul: system.join('\n\n') } : {}) } }
+}
+
+function isSystem(role: string): boolean {
+  return role === 'system' || role === 'developer'
 }
 
 function textOf(content: CompletionRequest['messages'][number]['content'], at: number): string {
@@ -187,8 +251,9 @@ function textOf(content: CompletionRequest['messages'][number]['content'], at: n
   return (content ?? []).map((part) => partOf(part, at)).join('')
 }
 
-function partOf({ type, text }: { readonly type: string; readonly text?: unknown }, at: number): string {
-  if (type === 'text' && typeof text === 'string') return text
+function partOf({ type, ...part }: { readonly type: string; readonly [field: string]: unknown }, at: number): string {
+  const text = type === 'refusal' ? part.refusal : part.text
+  if ((type === 'text' || type === 'refusal') && typeof text === 'string') return text
   throw unsupported('messages', `messages.${at}: a part of the type ${JSON.stringify(type)} cannot be read here; send text`)
 }
 
