@@ -1,12 +1,21 @@
 /** Opens the control plane's tables in PostgreSQL, for several daemons at a time. */
 
+import { errorText } from '../../kit/errors.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Dialect, Store } from '../contract/store-port.ts'
 import { announce, createListeners, exclusive } from './batch-marks.ts'
-import { asRefusal, createSession, type PostgresConnection, type ReservedConnection, type Session } from './postgres-session.ts'
+import {
+  asRefusal,
+  createSession,
+  type PostgresConnection,
+  type PostgresTarget,
+  type ReservedConnection,
+  type Session,
+} from './postgres-session.ts'
 import { watchPostgres } from './postgres-watch.ts'
 import { createPostgresWriter } from './postgres-writer.ts'
 import { bringUpToDate } from './schema.ts'
+import { createWriteHealth, emptyWrite } from './write-health.ts'
 
 export type PostgresOptions = {
   /** `postgres://user:password@host:port/database`. */
@@ -22,12 +31,25 @@ const CHANNEL = 'braidclaw_control'
 
 /** @throws PlaneRefusal `unavailable` when PostgreSQL does not answer or has newer tables */
 export async function openPostgres({ url, log, now = Date.now, random = Math.random }: PostgresOptions): Promise<Store> {
-  const target = withoutPassword(url)
+  const target = targetOf(url)
   const textOf = createTextOf()
   const listeners = createListeners()
   const origin = crypto.randomUUID().slice(0, 8)
-  const pools = createPostgresPools({ url, channel: CHANNEL, received: (payload) => received(payload), listening: listeners.notifyAll })
-  const watch = watchPostgres({ sql: pools.watching, now, log, missed: listeners.notifyAll, silent: pools.renew })
+  const pools = createPostgresPools({
+    ...{ url, target, channel: CHANNEL, received: (payload) => received(payload), listening: listeners.notifyAll },
+  })
+  const health = createWriteHealth({
+    log,
+    async probe({ details }) {
+      // A session keeps the default that it began with.
+      if (details.storage === 'read_only') pools.renew(['writing', 'watching'])
+      await emptyWrite(store.write)
+    },
+  })
+  const readOnly = new PlaneRefusal('unavailable', `database ${target.name} is read-only`, { storage: 'read_only' })
+  const watch = watchPostgres({
+    ...{ sql: pools.watching, now, log, missed: listeners.notifyAll, silent: pools.renew, readOnly: () => health.failed(readOnly) },
+  })
 
   const writer = createPostgresWriter({
     reserved: (work) =>
@@ -97,6 +119,7 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
 
   async function close(): Promise<void> {
     watch.stop()
+    health.stop()
     await writer.idle()
     await pools.close(1)
   }
@@ -106,9 +129,9 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
     throw error
   })
 
-  return {
+  const store: Store = {
     dialect,
-    write: (command, batchKey) => withRefusals(() => writer.write(command, batchKey)),
+    write: (command, batchKey) => health.watched(() => withRefusals(() => writer.write(command, batchKey))),
     read: (command) => withRefusals(() => read(command)),
     listen: listeners.listen,
     announce,
@@ -116,19 +139,30 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
     withLock: (lock, work) => withRefusals(() => withLock(lock, work)),
     skewMs: watch.skewMs,
     get reachable() {
-      return watch.isReachable()
+      return watch.isReachable() && health.isWell()
     },
     close,
   }
+  return store
 }
 
 /** Returns the URL for messages. */
-function withoutPassword(url: string): string {
+function targetOf(url: string): PostgresTarget {
+  const parsed = URL.parse(url)
+  if (!parsed) throw new PlaneRefusal('bad_request', 'the database URL must look like postgres://user:password@host:5432/database')
+  const { protocol, host, pathname, password, searchParams } = parsed
+  const secrets = [password, decoded(password), ...['password', 'sslpassword'].map((name) => searchParams.get(name) ?? '')]
+  return {
+    name: `${protocol}//${host}${pathname}`,
+    hide: (text) => secrets.reduce((hidden, secret) => (secret === '' ? hidden : hidden.replaceAll(secret, '[password]')), text),
+  }
+}
+
+function decoded(text: string): string {
   try {
-    const { protocol, hostname, port, pathname } = new URL(url)
-    return `${protocol}//${hostname}${port ? `:${port}` : ''}${pathname}`
+    return decodeURIComponent(text)
   } catch {
-    throw new PlaneRefusal('bad_request', 'the database URL must look like postgres://user:password@host:5432/database')
+    return text
   }
 }
 
@@ -163,13 +197,14 @@ type PostgresPools = {
   /** Reserves one connection of a pool for `work`. */
   reserved<T>(which: 'reading' | 'writing' | 'locking', work: (connection: ReservedConnection) => Promise<T>): Promise<T>
   listen(): Promise<void>
-  /** Ends all connections, so that every waiting query fails, and opens new ones. */
-  renew(): void
+  /** Ends the connections of these pools, or of all, so that every waiting query fails, and opens new ones. */
+  renew(which?: readonly (keyof Pools)[]): void
   close(seconds: number): Promise<void>
 }
 
 type PostgresPoolsOptions = {
   readonly url: string
+  readonly target: PostgresTarget
   readonly channel: string
   readonly received: (payload: string) => void
   /** Called after each connection, because announcements before it are lost. */
@@ -192,16 +227,13 @@ const againMs = 500
 const sizes = { reading: 6, writing: 1, locking: 2, watching: 2 }
 type Pools = Readonly<Record<keyof typeof sizes, Bun.SQL>>
 
-/** Replaces all connections when no answers arrive over them. */
-function createPostgresPools({ url, channel, received, listening }: PostgresPoolsOptions): PostgresPools {
-  const pool = (max: number) => new Bun.SQL({ url, max, bigint: true, connectionTimeout: 5, connection: limits })
-  const open = (): Pools => ({
-    reading: pool(sizes.reading),
-    writing: pool(sizes.writing),
-    locking: pool(sizes.locking),
-    watching: pool(sizes.watching),
-  })
-  const state = { pools: open(), isListening: false }
+/** Replaces all connections when no answers arrive over them. @throws PlaneRefusal about a parameter in the URL */
+function createPostgresPools({ url, target, channel, received, listening }: PostgresPoolsOptions): PostgresPools {
+  const pool = (which: keyof Pools) => createPool({ url, target, max: sizes[which] })
+  const state = {
+    pools: { reading: pool('reading'), writing: pool('writing'), locking: pool('locking'), watching: pool('watching') } as Pools,
+    isListening: false,
+  }
 
   const through = (which: keyof Pools): PostgresConnection => ({ unsafe: (text, values) => state.pools[which].unsafe(text, values) })
 
@@ -225,9 +257,9 @@ function createPostgresPools({ url, channel, received, listening }: PostgresPool
       await Bun.sleep(againMs)
   }
 
-  function renew(): void {
-    const old = state.pools
-    state.pools = open()
+  function renew(which: readonly (keyof Pools)[] = ['reading', 'writing', 'locking', 'watching']): void {
+    const old = which.map((name) => state.pools[name])
+    state.pools = { ...state.pools, ...Object.fromEntries(which.map((name) => [name, pool(name)])) }
     void closeAll(old, 0)
     if (state.isListening) void listenAgain(state.pools)
   }
@@ -235,7 +267,7 @@ function createPostgresPools({ url, channel, received, listening }: PostgresPool
   async function close(seconds: number): Promise<void> {
     const last = state.pools
     state.pools = { ...last }
-    await closeAll(last, seconds)
+    await closeAll(Object.values(last), seconds)
   }
 
   return {
@@ -248,6 +280,15 @@ function createPostgresPools({ url, channel, received, listening }: PostgresPool
   }
 }
 
-async function closeAll(pools: Pools, timeout: number): Promise<void> {
-  await Promise.all(Object.values(pools).map((sql) => sql.close({ timeout }).catch(() => undefined)))
+function createPool({ url, target, max }: Pick<PostgresPoolsOptions, 'url' | 'target'> & { readonly max: number }): Bun.SQL {
+  try {
+    return new Bun.SQL({ url, max, bigint: true, connectionTimeout: 5, connection: limits })
+  } catch (error) {
+    const why = target.hide(errorText(error))
+    throw new PlaneRefusal('bad_request', `CONTROLPLANE_DATABASE_URL (${target.name}): ${why}; correct what stands behind "?" in it`)
+  }
+}
+
+async function closeAll(pools: readonly Bun.SQL[], timeout: number): Promise<void> {
+  await Promise.all(pools.map((sql) => sql.close({ timeout }).catch(() => undefined)))
 }

@@ -9,6 +9,7 @@ import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Dialect, Param, Row, Store } from '../contract/store-port.ts'
 import { ANNOUNCE, announce, createListeners, EXCLUSIVE, exclusive } from './batch-marks.ts'
 import { bringUpToDate } from './schema.ts'
+import { createWriteHealth, emptyWrite } from './write-health.ts'
 
 export type SqliteOptions = {
   /** A file, or `:memory:`. The folder (0700) and the file (0600) are created when absent. */
@@ -25,7 +26,7 @@ export async function openSqlite({ path, log, stuckMs = 5_000 }: SqliteOptions):
   const withRefusals = refusalsFor(path)
   const db = await withRefusals(() => openFile(path, log))
   try {
-    const store = storeOver(db, withRefusals, stuckMs)
+    const store = storeOver(db, { withRefusals, stuckMs, log })
     await store.write(() => bringUpToDate('sqlite'))
     return store
   } catch (error) {
@@ -48,7 +49,9 @@ function openFile(path: string, log: SqliteOptions['log']): Database {
   }
 }
 
-function storeOver(db: Database, withRefusals: WithRefusals, stuckMs: number): Store {
+type StoreContext = { readonly withRefusals: WithRefusals; readonly stuckMs: number; readonly log: SqliteOptions['log'] }
+
+function storeOver(db: Database, { withRefusals, stuckMs, log }: StoreContext): Store {
   const executor = createSqliteExecutor(db)
   const listeners = createListeners()
   const locks = new Set<string>()
@@ -63,13 +66,14 @@ function storeOver(db: Database, withRefusals: WithRefusals, stuckMs: number): S
     ...{ groupSize: 128, turns: 4, together: true },
   })
 
+  const health = createWriteHealth({ log, probe: () => emptyWrite(write) })
   async function write<T>(command: () => Command<T>): Promise<T> {
     const topics = new Set<string>()
     const run = () => {
       topics.clear()
       return follow(executor, command(), topics)
     }
-    const value = await withRefusals(() => queue.add(run))
+    const value = await health.watched(() => withRefusals(() => queue.add(run)))
     listeners.notify(topics)
     return value
   }
@@ -102,9 +106,12 @@ function storeOver(db: Database, withRefusals: WithRefusals, stuckMs: number): S
     withLock,
     vacuumInto: (path) => withRefusals(() => vacuumInto(path)),
     get reachable() {
-      return true
+      return health.isWell()
     },
-    close: async () => executor.close(),
+    async close() {
+      health.stop()
+      executor.close()
+    },
   }
 }
 

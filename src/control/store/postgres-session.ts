@@ -113,7 +113,15 @@ export function postgresFailure(error: unknown): PostgresFailure | undefined {
   const [state, message] = [sqlStateOf(error), errorText(error)]
   if (conflicts.has(state)) return { kind: 'conflict', message }
   if (away.test(state) || isConnectionError(code)) return { kind: 'away', message }
-  return state === '' ? undefined : { kind: 'other', message: `${message} (SQLSTATE ${state})` }
+  if (state === '') return isClientError(code) ? { kind: 'other', message } : undefined
+  return { kind: 'other', message: `${message} (SQLSTATE ${state})` }
+}
+
+/** Matches what Bun says about logging in, encryption and files that the URL names; its other codes are about our calls. */
+function isClientError(code: string): boolean {
+  return /^ERR_POSTGRES_.*(?:CHANNEL_BINDING|TLS|SSL|AUTHENTICATION|PASSWORD|SASL)|^(?:ERR_INVALID_ARG|ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(
+    code,
+  )
 }
 
 /** Tells whether the server itself reports the error: then no statement behind it has happened. */
@@ -133,16 +141,40 @@ function isConnectionError(code: string): boolean {
   )
 }
 
+/** Lists the states that say something about our own SQL: those stay bugs, and every other one is about the database. */
+const ofOurSql = /^(?:0A|2[1346]|22(?!023)|42(?!501|P01|704))/
+const setting = 'CONTROLPLANE_DATABASE_URL'
+
+/** Says what happened and what to do, by the SQLSTATE or else the code of Bun; the first that matches counts. */
+const advice: readonly (readonly [RegExp, what: string, todo: string])[] = [
+  [/^(?:40001|40P01|55P03)$/, 'is busy', 'try again'],
+  [/^25006/, 'is read-only', `make it writable, or name the primary server in ${setting}; requests succeed again by themselves`],
+  [/^28/, 'refuses the log-in', `check the user and the password in ${setting}, and pg_hba.conf of the server`],
+  [/^3D/, 'does not exist', `create it with "createdb", or correct the name in ${setting}`],
+  [/^42501/, 'refuses a right to the user', 'grant it: the user needs USAGE and CREATE on the schema, and owns the tables'],
+  [/^(?:42704$|22023$|ERR_INVALID_ARG)/, 'does not accept a parameter', `correct what stands behind "?" in ${setting}`],
+  [/^57014/, 'cancelled a statement', 'try again; an administrator ended it, or it took longer than the limit'],
+  [/^5[38]/, 'cannot write', 'check its disk space, memory and limit of connections; requests succeed again by themselves'],
+  [
+    /TLS|SSL|CERT|CHANNEL_BINDING|SIGNATURE/,
+    'does not offer the encryption that the URL demands',
+    `set up TLS at the server, or write another sslmode, sslrootcert or channel_binding in ${setting}`,
+  ],
+  [/AUTHENTICATION|PASSWORD|SASL/, 'refuses the log-in', `check the user and the password in ${setting}, and pg_hba.conf of the server`],
+]
+const awayTodo = 'check that PostgreSQL runs and has free disk space; requests succeed again by themselves'
+
+/** Names a database, and hides the password of its URL in a text. */
+export type PostgresTarget = { readonly name: string; readonly hide: (text: string) => string }
+
 /** Returns the refusal for a caller of the plane. Errors that are not failures of the database pass unchanged. */
-export function asRefusal(error: unknown, target: string): unknown {
+export function asRefusal(error: unknown, { name, hide }: PostgresTarget): unknown {
   const failure = error instanceof PlaneRefusal ? undefined : postgresFailure(error)
-  if (!failure) return error
-  if (failure.kind === 'other' && !/SQLSTATE (?:53|58)/.test(failure.message)) return error
-  const what = failure.kind === 'conflict' ? 'is busy' : failure.kind === 'away' ? 'does not answer' : 'cannot write'
-  const todo =
-    failure.kind === 'conflict' ? 'try again' : 'check that PostgreSQL runs and has free disk space; requests succeed again by themselves'
-  return new PlaneRefusal('unavailable', `database ${target} ${what} (${failure.message}); ${todo}`, {
-    storage: failure.kind,
-    retry_after_ms: 1_000,
-  })
+  if (!failure || ofOurSql.test(sqlStateOf(error))) return error
+  const key = sqlStateOf(error) || (errnoOf(error) ?? '')
+  const [, what = 'does not answer', todo = awayTodo] =
+    advice.find(([pattern]) => pattern.test(key)) ??
+    (failure.kind === 'away' ? [] : [key, 'reports an error', "look into the server's log, and try again"])
+  const details = { storage: key === '25006' ? 'read_only' : failure.kind, retry_after_ms: 1_000 }
+  return new PlaneRefusal('unavailable', `database ${name} ${what} (${hide(failure.message)}); ${todo}`, details)
 }

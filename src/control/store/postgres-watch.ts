@@ -19,6 +19,8 @@ export type PostgresWatchOptions = {
   readonly missed: () => void
   /** Called when a query gets no answer, since all other queries would wait as well. */
   readonly silent: () => void
+  /** Called while the database answers and takes no writes. */
+  readonly readOnly: () => void
 }
 
 const everyMs = 2_000
@@ -29,7 +31,7 @@ const readMs = 500
 /** Clocks of one machine differ by less, and the time must not jump because a query took long. */
 const sameClockMs = 250
 
-const healthText = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS at, (SELECT value FROM sequences WHERE name = 'events')::float8 AS events`
+const healthText = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS at, (SELECT value FROM sequences WHERE name = 'events')::float8 AS events, (current_setting('transaction_read_only') = 'on')::int AS read_only`
 
 type WatchState = {
   events: number
@@ -40,7 +42,7 @@ type WatchState = {
   timer?: ReturnType<typeof setTimeout>
 }
 
-export function watchPostgres({ sql, now, log, missed, silent }: PostgresWatchOptions): PostgresWatch {
+export function watchPostgres({ sql, now, log, missed, silent, readOnly }: PostgresWatchOptions): PostgresWatch {
   const state: WatchState = { events: 0, isAnnounced: false, isReachable: true, isStopped: false, skewMs: 0 }
 
   async function checkOnce(): Promise<void> {
@@ -53,6 +55,7 @@ export function watchPostgres({ sql, now, log, missed, silent }: PostgresWatchOp
     state.events = events
     state.isAnnounced = false
     state.isReachable = true
+    if (numberIn(row, 'read_only') === 1) readOnly()
   }
 
   async function answered(question: PromiseLike<unknown>): Promise<unknown> {
