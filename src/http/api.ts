@@ -145,6 +145,8 @@ export type JsonRoute<Caller extends Identity, P extends z.ZodObject, Q extends 
     /** The query as it was sent. */
     readonly spelled: () => Record<string, string>
     readonly env: ApiEnv<Caller>['Bindings']
+    /** Aborts when the client has left. */
+    readonly signal: AbortSignal
   }) => Promise<ReadonlyJson<z.input<S>>>
 }
 
@@ -170,7 +172,8 @@ export function addJsonRoute<
   const config: RouteConfig = { method, path, summary, request, responses }
   app.openapi(guardedRoute(config, guard), async (c) => {
     const valid = (target: string) => c.req.valid(target as never)
-    const asked = { caller: c.var.caller, params: valid('param'), query: valid('query'), body: valid('json'), env: c.env }
+    const { env, req } = c
+    const asked = { caller: c.var.caller, params: valid('param'), query: valid('query'), body: valid('json'), env, signal: req.raw.signal }
     return c.json(plain(await answer({ ...asked, spelled: () => c.req.query() })), status ?? 200)
   })
 }

@@ -116,11 +116,12 @@ export type FleetPlane = {
   /** Stores what a worker reports about itself and its receipts; returns its agent. */
   report(caller: Caller, id: string, worker: Record<string, unknown>, receipts?: Record<string, unknown>): Promise<Agent>
   keys(caller: Caller, id: string): Promise<readonly AgentKey[]>
-  newKey(caller: Caller, id: string): Promise<NewAgentKey>
+  /** Revokes the key again when `signal` aborted before it could be shown; `rotateKey` and `newOperator` too. */
+  newKey(caller: Caller, id: string, signal?: AbortSignal): Promise<NewAgentKey>
   /** Releases the leases of the agent in the same transaction. */
   revokeKey(caller: Caller, id: string, keyId: string): Promise<AgentKey>
   /** Makes a new key and revokes all others in one transaction; running leases stay. */
-  rotateKey(caller: Caller, id: string): Promise<NewAgentKey>
+  rotateKey(caller: Caller, id: string, signal?: AbortSignal): Promise<NewAgentKey>
   receipts(
     caller: Caller,
   ): Promise<
@@ -138,7 +139,7 @@ export type AccessPlane = {
   /** Ends the session of a browser for good; its id is stored until its cookie expires. */
   endSession(session: string, expires: number): Promise<void>
   operators(caller: Caller): Promise<readonly OperatorToken[]>
-  newOperator(caller: Caller, name: string): Promise<NewOperatorToken>
+  newOperator(caller: Caller, name: string, signal?: AbortSignal): Promise<NewOperatorToken>
   revokeOperator(caller: Caller, id: string): Promise<OperatorToken>
   /** Adds the first operator for `control init`, or the token that CONTROLPLANE_OPERATOR_TOKEN brings; adds nothing when it exists. */
   firstOperator(name: string, secret?: string): Promise<NewOperatorToken | undefined>

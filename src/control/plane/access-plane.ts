@@ -25,9 +25,10 @@ export function createAccessPlane(context: PlaneContext): AccessPlane {
       onlyOperator(caller, 'list operators')
       return await store.read(listOperators)
     },
-    async newOperator(caller, name) {
+    async newOperator(caller, name, signal) {
       const actor = signatureOf(onlyOperator(caller, 'add an operator'))
-      return await store.write(() => addOperator(context, { name, actor }))
+      const id = newSecretId(context, 'op')
+      return await shownOnce(context, { table: 'operators', id, signal }, () => addOperator(context, { name, actor, id }))
     },
     async revokeOperator(caller, id) {
       onlyOperator(caller, 'revoke an operator')
@@ -177,12 +178,12 @@ function operatorOf(row: Row): OperatorToken {
   return { id: text(row, 'id'), name: text(row, 'name'), created_at: time(row, 'created_at'), revoked_at: timeOrNull(row, 'revoked_at') }
 }
 
-type NewOperator = { readonly name: string; readonly actor: string; readonly secret?: string | undefined }
+type NewOperator = { readonly name: string; readonly actor: string; readonly id: string; readonly secret?: string | undefined }
 
-function* addOperator(context: PlaneContext, { name, actor, secret }: NewOperator): Command<NewOperatorToken> {
+function* addOperator(context: PlaneContext, { name, actor, id, secret }: NewOperator): Command<NewOperatorToken> {
   const token = secret === undefined ? newSecret(context, 'cpo') : { secret, digest: sha256(secret) }
   const row = yield* queryOne('INSERT INTO operators (id, name, digest, created_at) VALUES (?, ?, ?, ?) RETURNING *', [
-    newSecretId(context, 'op'),
+    id,
     name,
     token.digest,
     context.now(),
@@ -216,7 +217,40 @@ function* firstOperator(
     secret === undefined
       ? yield* queryNumber('SELECT COUNT(*) AS value FROM operators WHERE revoked_at IS NULL')
       : yield* queryNumber('SELECT COUNT(*) AS value FROM operators WHERE digest = ?', [sha256(secret)])
-  return exists > 0 ? undefined : yield* addOperator(context, { name, actor: 'control plane', secret })
+  return exists > 0 ? undefined : yield* addOperator(context, { name, actor: 'control plane', id: newSecretId(context, 'op'), secret })
+}
+
+type UnseenSecret = { readonly table: 'agent_keys' | 'operators'; readonly id: string; readonly signal?: AbortSignal | undefined }
+
+/** Makes a secret that is shown once. One that nobody sees, because the write got no answer or its caller has left, is revoked. */
+export async function shownOnce<T>(context: PlaneContext, unseen: UnseenSecret, make: () => Command<T>): Promise<T> {
+  try {
+    const made = await context.store.write(make)
+    if (!unseen.signal?.aborted) return made
+    throw new PlaneRefusal('unavailable', `the caller left before it was shown ${unseen.id}, which is revoked`)
+  } catch (error) {
+    if (error instanceof PlaneRefusal && error.code === 'unavailable') void revokeUnseen(context, unseen)
+    throw error
+  }
+}
+
+const [revokeTries, revokeEveryMs] = [300, 2_000]
+
+async function revokeUnseen(context: PlaneContext, { table, id }: UnseenSecret): Promise<void> {
+  function* revoke(): Command<void> {
+    const [row] = yield [`UPDATE ${table} SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL RETURNING *`, [context.now(), id]]
+    if (!row) return
+    const [type, agentId] = table === 'operators' ? (['operator.revoked'] as const) : (['key.revoked', text(row, 'agent_id')] as const)
+    yield* recordEvent(context, { type, actor: 'control plane', agentId, data: { id, unseen: true } })
+  }
+  for (let tries = 1; tries <= revokeTries; tries += 1) {
+    const isDone = await context.store.write(revoke).then(
+      () => true,
+      () => false,
+    )
+    if (isDone) return
+    await new Promise((resolve) => setTimeout(resolve, revokeEveryMs).unref())
+  }
 }
 
 type NewSecret = { readonly secret: string; readonly digest: string }

@@ -5,7 +5,7 @@ import type { Agent, AgentDraft, AgentKey, AgentPatch, NewAgentKey } from '../co
 import type { FleetPlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../contract/store-port.ts'
-import { newSecret, newSecretId } from './access-plane.ts'
+import { newSecret, newSecretId, shownOnce } from './access-plane.ts'
 import { currentDay } from './budget/limits.ts'
 import {
   flag,
@@ -82,17 +82,17 @@ export function createFleetPlane(context: PlaneContext): FleetPlane {
       onlyOperator(caller, 'list keys')
       return await store.read(() => listKeys(id))
     },
-    async newKey(caller, id) {
-      const actor = actorOf(caller, 'make keys')
-      return await store.write(() => addKey(context, { actor, id }))
+    async newKey(caller, id, signal) {
+      const key = { actor: actorOf(caller, 'make keys'), id, keyId: newSecretId(context, 'key') }
+      return await shownOnce(context, { table: 'agent_keys', id: key.keyId, signal }, () => addKey(context, key))
     },
     async revokeKey(caller, id, keyId) {
       const actor = actorOf(caller, 'revoke keys')
       return await store.write(() => revokeKey(context, { actor, id, keyId }))
     },
-    async rotateKey(caller, id) {
-      const actor = actorOf(caller, 'rotate keys')
-      return await store.write(() => rotateKey(context, { actor, id }))
+    async rotateKey(caller, id, signal) {
+      const key = { actor: actorOf(caller, 'rotate keys'), id, keyId: newSecretId(context, 'key') }
+      return await shownOnce(context, { table: 'agent_keys', id: key.keyId, signal }, () => rotateKey(context, key))
     },
     async receipts(caller) {
       onlyOperator(caller, 'read the state of receipts')
@@ -235,11 +235,11 @@ function keyOf(row: Row): AgentKey {
   }
 }
 
-function* addKey(context: PlaneContext, { actor, id }: By): Command<NewAgentKey> {
+function* addKey(context: PlaneContext, { actor, id, keyId }: By<{ readonly keyId: string }>): Command<NewAgentKey> {
   const agent = yield* lockAgent(context, id)
   const { secret, digest } = newSecret(context, 'cpa')
   const row = yield* queryOne('INSERT INTO agent_keys (id, agent_id, digest, created_at) VALUES (?, ?, ?, ?) RETURNING *', [
-    newSecretId(context, 'key'),
+    keyId,
     id,
     digest,
     context.now(),
@@ -261,7 +261,7 @@ export function* revokeKey(context: PlaneContext, { actor, id, keyId }: By<{ rea
 }
 
 /** Makes a new key and revokes all others. Running runs continue with their own tokens. */
-function* rotateKey(context: PlaneContext, { actor, id }: By): Command<NewAgentKey> {
+function* rotateKey(context: PlaneContext, { actor, id, keyId }: By<{ readonly keyId: string }>): Command<NewAgentKey> {
   const agent = yield* lockAgent(context, id)
   const rows = yield ['UPDATE agent_keys SET revoked_at = ? WHERE agent_id = ? AND revoked_at IS NULL RETURNING id', [context.now(), id]]
   for (const row of rows)
@@ -272,7 +272,7 @@ function* rotateKey(context: PlaneContext, { actor, id }: By): Command<NewAgentK
       role: text(agent, 'role'),
       data: { key_id: text(row, 'id'), rotated: true },
     })
-  return yield* addKey(context, { actor, id })
+  return yield* addKey(context, { actor, id, keyId })
 }
 
 /** @throws PlaneRefusal not_found */

@@ -9,6 +9,7 @@ import {
   createSession,
   type PostgresConnection,
   type PostgresTarget,
+  postgresFailure,
   type ReservedConnection,
   type Session,
 } from './postgres-session.ts'
@@ -74,13 +75,26 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
   }
 
   /** Runs a command without a transaction while it sends one statement, which sees one state by itself; a second statement starts it again in a transaction. */
-  async function read<T>(command: () => Command<T>): Promise<T> {
+  async function readOnce<T>(command: () => Command<T>): Promise<T> {
     const quick = command()
     const first = quick.next([])
     if (first.done) return first.value
     const second = quick.next(await createSession(pools.reading, textOf).rows(...first.value))
     if (second.done) return second.value
     return await pools.reserved('reading', (connection) => snapshot(createSession(connection, textOf), command()))
+  }
+
+  /** Reads again after a cut connection, but not for a server that has been silent for long. */
+  async function read<T>(command: () => Command<T>): Promise<T> {
+    const end = performance.now() + 1_000
+    for (let wait = 20; ; wait *= 4) {
+      try {
+        return await readOnce(command)
+      } catch (error) {
+        if (postgresFailure(error)?.kind !== 'away' || performance.now() + wait > end) throw error
+        await Bun.sleep(wait)
+      }
+    }
   }
 
   async function snapshot<T>(own: Session, command: Command<T>): Promise<T> {

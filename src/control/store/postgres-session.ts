@@ -154,7 +154,7 @@ const advice: readonly (readonly [RegExp, what: string, todo: string])[] = [
   [/^42501/, 'refuses a right to the user', 'grant it: the user needs USAGE and CREATE on the schema, and owns the tables'],
   [/^(?:42704$|22023$|ERR_INVALID_ARG)/, 'does not accept a parameter', `correct what stands behind "?" in ${setting}`],
   [/^57014/, 'cancelled a statement', 'try again; an administrator ended it, or it took longer than the limit'],
-  [/^5[38]/, 'cannot write', 'check its disk space, memory and limit of connections; requests succeed again by themselves'],
+  [/^5[38]/, 'cannot write', 'check its free disk space, memory and limit of connections; requests succeed again by themselves'],
   [
     /TLS|SSL|CERT|CHANNEL_BINDING|SIGNATURE/,
     'does not offer the encryption that the URL demands',

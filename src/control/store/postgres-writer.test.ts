@@ -52,7 +52,7 @@ test('what commands send last, the announcement and COMMIT go out together', asy
   const { writer, sent, log } = server()
   const beside = (key: string) => ({ kind: 'test', key })
   await Promise.all(['a', 'b'].map((name) => writer.write(() => insert(name), beside(name))))
-  expect(sent).toEqual([sent[0] ?? '', 'INSERT a', 'INSERT b', 'NOTIFY 0', 'COMMIT'])
+  expect(sent).toEqual(['BEGIN', sent[1] ?? '', 'INSERT a', 'INSERT b', 'NOTIFY 0', 'COMMIT'])
   expect(log.indexOf('COMMIT')).toBeLessThan(log.indexOf('answer to INSERT a'))
 })
 

@@ -31,7 +31,14 @@ const groupSize = 64
 const retryMs = 6_000
 
 /** `group` is set once the lock is held, so it includes the commands that came while the lock was awaited. */
-type GroupAttempt = { group?: readonly QueuedCommand[]; isCommitting: boolean; isSeparate: boolean }
+type GroupAttempt = {
+  group?: readonly QueuedCommand[]
+  isCommitting: boolean
+  isSeparate: boolean
+  /** Names the transaction to the server, and answers its commands once it is known to be committed. */
+  id?: string
+  settle?: readonly (() => void)[]
+}
 
 export function createPostgresWriter({ reserved, notify, notifyListeners, random }: PostgresWriterOptions): PostgresWriter {
   const waiting: QueuedCommand[] = []
@@ -77,7 +84,11 @@ export function createPostgresWriter({ reserved, notify, notifyListeners, random
         return await reserved((writing) => runGroup(writing, attempt, topics))
       } catch (error) {
         if (error instanceof HasFailed) attempt.isSeparate = true
-        else if (performance.now() > end || !canRepeat(error, attempt.isCommitting)) throw error
+        else if (attempt.isCommitting && attempt.id && postgresFailure(error)?.kind === 'away') {
+          const fate = await fateOf(attempt.id)
+          if (fate === 'committed' && attempt.settle) return attempt.settle
+          if (fate !== 'aborted') throw error
+        } else if (performance.now() > end || !canRepeat(error, attempt.isCommitting)) throw error
         else await Bun.sleep(random() * Math.min(1_000, 50 * 2 ** tries))
       }
     }
@@ -91,10 +102,11 @@ export function createPostgresWriter({ reserved, notify, notifyListeners, random
     const own = session()
     const transaction = createTransaction(session, (topic) => topics.add(topic))
     try {
-      await transaction.begin()
+      attempt.id = await transaction.begin()
       attempt.group ??= take()
       const settle = await (attempt.isSeparate ? transaction.separately(attempt.group) : transaction.together(attempt.group))
       notify(own, topics)
+      attempt.settle = settle
       attempt.isCommitting = true
       // COMMIT is sent together with the last statements of the commands; if one of them fails, the server rolls back instead.
       const [committed] = await Promise.allSettled([commit()])
@@ -105,6 +117,19 @@ export function createPostgresWriter({ reserved, notify, notifyListeners, random
       if (!attempt.isCommitting) await own.rows('ROLLBACK').catch(() => undefined)
       throw error
     }
+  }
+
+  /** Asks the server whether a transaction whose COMMIT was not answered has happened. @returns undefined when it does not answer in time */
+  async function fateOf(id: string): Promise<string | undefined> {
+    for (const end = performance.now() + retryMs; performance.now() < end; await Bun.sleep(100 + random() * 200)) {
+      const asked = reserved(({ session }) => session().rows('SELECT txid_status(CAST(? AS bigint)) AS fate', [id]))
+      const fate = await asked.then(
+        ([row]) => row?.fate ?? 'unknown',
+        (error: unknown) => (postgresFailure(error)?.kind === 'away' ? 'in progress' : 'unknown'),
+      )
+      if (fate !== 'in progress') return String(fate)
+    }
+    return undefined
   }
 
   return { write, idle: async () => await state.pumping }
@@ -142,8 +167,8 @@ const WRITING = 3_100_001
 type Answers = Promise<readonly (() => void)[]>
 
 type Transaction = {
-  /** Resolves when this daemon is the one that writes. */
-  begin(): Promise<void>
+  /** Resolves when this daemon is the one that writes. @returns the id of the transaction */
+  begin(): Promise<string | undefined>
   /** @throws HasFailed */
   together(group: readonly QueuedCommand[]): Answers
   separately(group: readonly QueuedCommand[]): Answers
@@ -154,8 +179,11 @@ type Transaction = {
 function createTransaction(session: () => Session, announced: (topic: string) => void): Transaction {
   const ended: Session[] = []
 
-  async function begin(): Promise<void> {
-    await session().rows(`BEGIN; SELECT pg_advisory_xact_lock(${WRITING})`)
+  async function begin(): Promise<string | undefined> {
+    const own = session()
+    own.send('BEGIN')
+    const [row] = await own.rows(`SELECT pg_advisory_xact_lock(${WRITING}), txid_current()::text AS id`)
+    return row?.id == null ? undefined : String(row.id)
   }
 
   async function together(group: readonly QueuedCommand[]): Answers {

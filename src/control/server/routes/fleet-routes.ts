@@ -197,12 +197,12 @@ export function keyRoutes(app: ControlApi, { plane }: ControlServer): void {
   addRoute(app, 'post', '/agents/{id}/keys', {
     summary: 'Make a key; its secret is shown this once',
     ...madeKey,
-    answer: ({ caller, params }) => fleet.newKey(caller, params.id),
+    answer: ({ caller, params, signal }) => fleet.newKey(caller, params.id, signal),
   })
   addRoute(app, 'post', '/agents/{id}/keys/rotate', {
     summary: 'Make a key and revoke all others; running leases stay',
     ...madeKey,
-    answer: ({ caller, params }) => fleet.rotateKey(caller, params.id),
+    answer: ({ caller, params, signal }) => fleet.rotateKey(caller, params.id, signal),
   })
   addRoute(app, 'delete', '/agents/{id}/keys/{keyId}', {
     summary: 'Revoke a key; the leases of the agent are released',
@@ -221,7 +221,7 @@ export function keyRoutes(app: ControlApi, { plane }: ControlServer): void {
     gives: [newOperatorToken, 'The token'],
     status: 201,
     replay: 'secret',
-    answer: ({ caller, body }) => access.newOperator(caller, body.name),
+    answer: ({ caller, body, signal }) => access.newOperator(caller, body.name, signal),
   })
   addRoute(app, 'delete', '/operators/{id}', {
     summary: 'Revoke an operator token; its sessions end with it',
