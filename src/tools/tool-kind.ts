@@ -3,6 +3,7 @@
 import type { Json, JsonObject } from '../kit/json.ts'
 import type { Schema, Tool, ToolContext, ToolResult } from '../runtime/port.ts'
 import { fits } from '../security/arguments/fits.ts'
+import type { FileRefusal } from '../workspace/contract.ts'
 
 type ValueOf<P> = P extends { enum: readonly (infer Word)[] }
   ? Word
@@ -50,7 +51,7 @@ export function toolFrom<Deps>(kind: ToolKind<Schema, Deps>, deps: Deps, times?:
   }
 }
 
-/** Reads an argument for `touches`, which must answer for any input; when the tool runs, the schema has already refused everything except text. */
+/** Reads an argument for `touches`, which must answer for any input, also one that the schema refuses. */
 export function textOr(value: Json | undefined, otherwise: string): string {
   return typeof value === 'string' ? value : otherwise
 }
@@ -64,6 +65,6 @@ export function fail(error: string, output = ''): ToolResult {
 }
 
 /** Turns a refusal of the workspace or the network into a result. */
-export function refused({ denied, message }: { readonly denied?: string; readonly message: string }): ToolResult {
-  return denied === undefined ? fail(message) : { ...fail(message), deniedBy: denied }
+export function refused({ denied, message, shown }: Pick<FileRefusal, 'denied' | 'message' | 'shown'>): ToolResult {
+  return { ...fail(message), ...(denied === undefined ? shown : { deniedBy: denied }) }
 }

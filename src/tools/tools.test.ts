@@ -98,6 +98,7 @@ describe('file_read', () => {
       more: false,
       cutLine: false,
       invalid: false,
+      seen: [],
     } as const
     const tool = toolFrom(fileRead, { files: { readText: () => ({ ...whole, ...page }) }, shownBytes: () => 1_000 })
     return (await tool.invoke({ path: 'f' }, context())).output

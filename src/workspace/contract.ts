@@ -1,5 +1,6 @@
 /** Defines what the workspace accepts and returns; every refusal is a value with a message that the model can act on. */
 
+import type { JsonObject } from '../kit/json.ts'
 import type { Access } from '../security/targets/path.ts'
 import type { Handle } from './descriptor.ts'
 
@@ -12,7 +13,29 @@ export type Check = (absoluteRealPath: string, access: Access) => CheckVerdict
  * `denied` names the rule that refused; without it the access was allowed but failed for another reason. `missing` is the path where
  * the file would be, with all symbolic links followed; the gate allowed that path.
  */
-export type FileRefusal = { readonly ok: false; readonly denied?: string; readonly missing?: string; readonly message: string }
+export type FileRefusal = {
+  readonly ok: false
+  readonly denied?: string
+  readonly missing?: string
+  readonly message: string
+  /** Shows what the refusal is about; the metadata `seen` are files that the caller knows from now on. */
+  readonly shown?: { readonly output: string; readonly metadata: JsonObject }
+}
+
+/**
+ * A file as the caller knows it now: SHA-256 of the whole in hex. With `was` the call showed or changed a part of it, and the caller
+ * knows the rest only as far as it knew that version.
+ */
+export type FileVersion = { readonly path: string; readonly sha256: string; readonly was?: string }
+
+/**
+ * Says whether files may be replaced or deleted as they are now; `put` is the content that would replace the only one. `read` returns
+ * undefined for a file that is too long or may not be read.
+ */
+export type RefuseUnseen = (
+  files: readonly { readonly path: string; read(): Uint8Array | undefined }[],
+  put?: Uint8Array,
+) => FileRefusal | undefined
 
 export type EntryType = 'file' | 'directory' | 'link' | 'other'
 
@@ -34,6 +57,8 @@ export type TextRead = {
   readonly cutLine: boolean
   /** The file has bytes that are not UTF-8; the text shows them as U+FFFD. */
   readonly invalid: boolean
+  /** Empty for a file that is too long. */
+  readonly seen: readonly FileVersion[]
 }
 
 export type BytesRead = { readonly ok: true; readonly path: string; readonly bytes: Uint8Array }
@@ -56,10 +81,23 @@ export type Stat = {
   readonly mode: number
 }
 
-export type WriteResult = { readonly ok: true; readonly path: string; readonly bytes: number; readonly created: boolean }
+export type WriteResult = {
+  readonly ok: true
+  readonly path: string
+  readonly bytes: number
+  readonly created: boolean
+  readonly seen: readonly FileVersion[]
+}
 
 /** `line` is where the replaced text began, counted from 1. `note` describes any change beyond the exact replacement. */
-export type Edited = { readonly ok: true; readonly path: string; readonly line: number; readonly bytes: number; readonly note?: string }
+export type Edited = {
+  readonly ok: true
+  readonly path: string
+  readonly line: number
+  readonly bytes: number
+  readonly note?: string
+  readonly seen: readonly FileVersion[]
+}
 
 export type EditPreview = { readonly ok: true; readonly path: string; readonly before: string; readonly after: string }
 

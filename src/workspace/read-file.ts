@@ -1,6 +1,7 @@
 /** Reads files: text by line ranges, small files whole as bytes, and one pass over the lines for search. */
 
 import { readSync } from 'node:fs'
+import { sha256 } from '../kit/sha256.ts'
 import { visibleLines } from '../kit/text.ts'
 import type { Instruction } from '../runtime/event.ts'
 import type { BytesRead, FileRefusal, OnLine, Scanned, Stat, TextRead, Workspace } from './contract.ts'
@@ -33,7 +34,8 @@ function wholeOf(file: Handle, about: About, range: LineRange): TextRead | FileR
   if (bytes.length > about.size) return linesOf(file, about, range)
   const nul = bytes.indexOf(0)
   if (nul >= 0) return binary(about, nul)
-  return shown(about, { bytes, offset: 1, maxBytes: range.maxBytes, passed: { lines: linesIn(bytes), complete: true } })
+  const passed = { lines: linesIn(bytes), complete: true }
+  return shown(about, { bytes, offset: 1, maxBytes: range.maxBytes, passed, sha256: sha256(bytes) })
 }
 
 function linesOf(
@@ -44,7 +46,9 @@ function linesOf(
   const parts: Uint8Array[] = []
   let size = 0
   let nul = -1
-  const passed = passLines(file, ({ line, bytes, at }) => {
+  const hasher = new Bun.CryptoHasher('sha256')
+  const each = (chunk: Uint8Array) => void hasher.update(chunk)
+  const take = ({ line, bytes, at }: LinePiece) => {
     const isInRange = line >= offset && line < offset + limit
     // A NUL byte marks the file as binary only near the start or in the requested lines; elsewhere it is never shown.
     if (nul < 0 && (isInRange || at < 8192) && size <= maxBytes) nul = bytes.includes(0) ? at + bytes.indexOf(0) : -1
@@ -53,22 +57,32 @@ function linesOf(
       size += bytes.length
     }
     return nul < 0
-  })
+  }
+  const passed = passLines(file, take, each)
   if (nul >= 0) return binary(about, nul)
   if (parts.length === 0 && offset > 1) return pastEnd(about, offset, passed)
-  return shown(about, { bytes: Buffer.concat(parts), offset, maxBytes, passed })
+  const digest = passed.complete ? hasher.digest('hex') : undefined
+  return shown(about, { bytes: Buffer.concat(parts), offset, maxBytes, passed, sha256: digest })
 }
 
-type ReadPart = { readonly bytes: Uint8Array; readonly offset: number; readonly maxBytes: number; readonly passed: Passed }
+type ReadPart = {
+  readonly bytes: Uint8Array
+  readonly offset: number
+  readonly maxBytes: number
+  readonly passed: Passed
+  readonly sha256?: string
+}
 
-function shown(about: About, { bytes, offset, maxBytes, passed }: ReadPart): TextRead {
+function shown({ path, size }: About, { bytes, offset, maxBytes, passed, sha256 }: ReadPart): TextRead {
   const { body, cutLine } = cut(bytes, maxBytes)
   const { text, invalid } = decode(body)
   const lines = linesIn(body)
   const lastLine = offset + lines - 1
   const more = cutLine || !passed.complete || lastLine < passed.lines
   const totalLines = passed.complete ? passed.lines : undefined
-  return { ok: true, path: about.path, text, firstLine: offset, lastLine, totalLines, size: about.size, more, cutLine, invalid }
+  const isPart = more || offset > 1
+  const seen = sha256 === undefined ? [] : [{ path, sha256, ...(isPart && { was: sha256 }) }]
+  return { ok: true, path, text, firstLine: offset, lastLine, totalLines, size, more, cutLine, invalid, seen }
 }
 
 /** Cuts at whole lines if at least one fits, otherwise inside the first line. */
@@ -105,6 +119,12 @@ export function readBytes(locator: Locator, given: string, { maxBytes }: { reado
 
 function tooLarge(given: string, size: number, maxBytes: number): FileRefusal {
   return { ok: false, message: `${quote(given)} is too large: ${size} bytes, at most ${maxBytes} are read` }
+}
+
+/** @returns undefined for a file that is too long or may not be read */
+export function contentOf(locator: Locator, path: string): Uint8Array | undefined {
+  const read = readBytes(locator, path, { maxBytes: SCAN_LIMIT })
+  return read.ok ? read.bytes : undefined
 }
 
 /** Reads up to `max` bytes from the start, whatever the recorded size: a file may grow while it is read. */
@@ -201,15 +221,16 @@ export type Passed = { readonly lines: number; readonly complete: boolean }
 
 /**
  * Reads a file's lines in one pass, in bounded memory. Passes pieces to `take` until it returns false (then `complete` is false). The bytes
- * are valid only during the call.
+ * are valid only during the call. `each` gets every byte that was read.
  */
-export function passLines(file: Handle, take: (piece: LinePiece) => boolean, limit: number = SCAN_LIMIT): Passed {
+export function passLines(file: Handle, take: (piece: LinePiece) => boolean, each?: (chunk: Uint8Array) => void): Passed {
   const buffer = new Uint8Array(CHUNK)
   let line = 1
   let open = false
-  for (let at = 0; at < limit; ) {
+  for (let at = 0; at < SCAN_LIMIT; ) {
     const count = readSync(file.fd, buffer, 0, CHUNK, at)
     if (count === 0) return { lines: open ? line : line - 1, complete: true }
+    each?.(buffer.subarray(0, count))
     for (let start = 0; start < count; ) {
       const newline = buffer.indexOf(10, start)
       const ends = newline >= 0 && newline < count

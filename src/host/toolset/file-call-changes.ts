@@ -4,10 +4,13 @@
 
 import { lazy } from '../../kit/lazy.ts'
 import { sha256 } from '../../kit/sha256.ts'
+import { count, cut, quote } from '../../kit/text.ts'
+import type { Results } from '../../memory/conversations/results.ts'
 import type { Change, ChangeSet, EntryState } from '../../runtime/changes.ts'
 import type { Call } from '../../runtime/event.ts'
 import type { Policy } from '../../security/policy.ts'
-import type { Originals, Workspace } from '../../workspace/contract.ts'
+import type { Originals, RefuseUnseen, Workspace } from '../../workspace/contract.ts'
+import type * as hunks from '../changes/hunks.ts'
 import type { Judging } from '../transactions/reviewed-views.ts'
 
 type WorkspaceFiles = Pick<Workspace, 'stat' | 'readBytes' | 'previewEdit'>
@@ -79,27 +82,80 @@ function bytesOf(text: string): Uint8Array {
 
 const none = () => undefined
 
+/** Longer files are not compared, and more lines are not shown: the model reads the file instead. */
+const mostShown = { bytes: 1024 * 1024, lines: 120, columns: 400, files: 20 }
+
+type Hunks = typeof hunks
+
+/** Refuses to replace or delete files that changed since the conversation last read or wrote them. It then has seen them as they are. */
+function refuseUnseen(results: Results, conversationId: string, hunks: () => Hunks): RefuseUnseen {
+  return (files, put) => {
+    const known = results.seenFiles(conversationId)
+    const changed = files.flatMap(({ path, read }) => {
+      const seen = known.get(path)
+      const now = seen === undefined ? undefined : read()
+      const digest = now ? sha256(now) : ''
+      if (seen === undefined || seen === digest || (now && put && Buffer.compare(now, put) === 0)) return []
+      return [{ path, now, sha256: digest }]
+    })
+    const shown = changed.slice(0, mostShown.files)
+    if (shown.length === 0) return undefined
+    const names = shown.map(({ path }) => quote(path)).join(', ')
+    const what = changed.length === 1 ? 'it, so it was left as it is' : 'them, so they were left as they are'
+    const message = `${names} changed since this conversation last read or wrote ${what}. Keep what is new, unless it must go; the next try is not refused`
+    const differences = shown.map(({ path, now }) =>
+      differenceOf(hunks(), path, { seen: results.seenText(conversationId, path), now, put }),
+    )
+    return {
+      ok: false,
+      message,
+      shown: { output: differences.join('\n'), metadata: { seen: shown.map(({ path, sha256 }) => ({ path, sha256 })) } },
+    }
+  }
+}
+
+type Versions = { readonly seen: string | undefined; readonly now: Uint8Array | undefined; readonly put: Uint8Array | undefined }
+
+/** Compares with what the conversation knew or, where its results do not hold that, with what it would write. */
+function differenceOf({ diffTexts, hunkHeader }: Hunks, path: string, { seen, now, put }: Versions): string {
+  const text = now && now.length <= mostShown.bytes ? new TextDecoder().decode(now) : undefined
+  const other = seen ?? (put && new TextDecoder().decode(put))
+  if (text === undefined || other === undefined || other.length > mostShown.bytes) return `Read ${quote(path)} to see what changed.`
+  const { hunks } = seen === undefined ? diffTexts(text, other) : diffTexts(other, text)
+  const lines = hunks.flatMap((hunk) => [hunkHeader(hunk), ...hunk.lines.map(({ mark, text }) => mark + cut(text, mostShown.columns))])
+  const rest = lines.length - mostShown.lines
+  const head = seen === undefined ? `What the write would change in ${quote(path)} as it is now:` : `What changed in ${quote(path)}:`
+  return [head, ...lines.slice(0, mostShown.lines), ...(rest > 0 ? [`… ${count(rest, 'more line')}; read the file`] : [])].join('\n')
+}
+
 type FileOriginals = Originals & {
+  /** Absent without the results of the conversation. */
+  readonly unseen?: RefuseUnseen
+  /** Loads the store, which `unseen` needs too. */
+  ready(): Promise<unknown>
   /** Does the work, with the store loaded, which `keep` needs, while no change set enters the workspace or leaves it. */
   alone<T>(work: () => Promise<T>): Promise<T>
 }
 
-type Whose = { readonly conversation: string; run(): string }
+type Whose = { readonly conversation: string; run(): string; readonly results?: Results }
 
 /** Keeps what file tools replace or delete in the store of change sets, which is loaded before the first write of a conversation. */
 export function createFileOriginals(setup: Judging['setup'], policy: Policy, whose: Whose): FileOriginals {
   const opened = lazy(async () => {
-    const { openJudgedChanges } = await import('../transactions/reviewed-views.ts')
+    const [{ openJudgedChanges }, hunks] = await Promise.all([import('../transactions/reviewed-views.ts'), import('../changes/hunks.ts')])
     const store = openJudgedChanges(setup, policy)
-    return { store, originals: store.originals(whose) }
+    return { store, originals: store.originals(whose), hunks }
   })
+  const now = () => {
+    const made = opened.current()
+    if (made === undefined) throw new Error('the store of changes is not open')
+    return made
+  }
   return {
+    unseen: whose.results && refuseUnseen(whose.results, whose.conversation, () => now().hunks),
+    ready: opened.get,
     alone: async (work) => (await opened.get()).store.alone(work),
-    keep(write) {
-      const made = opened.current()
-      if (made === undefined) throw new Error('the store of changes is not open')
-      return made.originals.keep(write)
-    },
+    keep: (write) => now().originals.keep(write),
     delete: async (paths, by) => (await opened.get()).originals.delete(paths, by),
   }
 }

@@ -9,6 +9,7 @@ import { createResults } from '../../memory/conversations/results.ts'
 import { createSearch } from '../../memory/conversations/search-turns.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { ruleOfTwo } from '../../runtime/behaviours/guards/egress.ts'
+import type { Change } from '../../runtime/changes.ts'
 import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
 import type { Act, AskLine, ChangePorts, Judge, ModelWindow, Question, Tool } from '../../runtime/port.ts'
 import { resultId } from '../../runtime/request/turn-messages.ts'
@@ -98,11 +99,12 @@ export async function createToolRuntime({
   const { config, paths, log, redactor, context } = setup
   const { limits } = config
   const results = memory && createResults(memory.store)
-  const originals = createFileOriginals(setup, policy, { conversation: conversationId, run: () => runId() ?? '' })
+  const originals = createFileOriginals(setup, policy, { conversation: conversationId, run: () => runId() ?? '', results })
   const workspace = openWorkspace({
     root: policy.workspace,
     check: (path, access) => judgePath({ path, access, cwd: policy.workspace, policy }),
     originals,
+    unseen: originals.unseen,
   })
   const env = cleanEnvironment({ home: policy.home, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
   const state: { answers?: StandingAnswers; gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}
@@ -228,8 +230,9 @@ export async function createToolRuntime({
   const sourced = (name: string) => kit().found.find((tool) => tool.name === name)
 
   /** A file tool is judged and writes while no change set enters the workspace; a deletion is a change set itself. */
-  const act: Act = (action, signal) => {
+  const act: Act = async (action, signal) => {
     const { call, judgement } = action
+    if (call.name === 'file_delete') await originals.ready()
     const isWrite = judgement.writes.length > 0 && call.name !== 'shell' && call.name !== 'file_delete' && sourced(call.name) === undefined
     return isWrite && !dryRun ? originals.alone(() => actAsJudged(action, signal)).catch(failed) : actAsJudged(action, signal)
   }
@@ -257,9 +260,9 @@ export async function createToolRuntime({
       const settled = await views.get()
       const changed = settled.changesOf(event.id)?.changes ?? []
       const outcome = await settled.apply(event, signal, ran)
-      if (outcome.status === 'allowed')
-        jobs.follow(changed.map(({ before, ...change }): FollowedPath => ({ ...change, was: before ?? 'nothing' })))
-      return outcome
+      if (outcome.status !== 'allowed') return outcome
+      jobs.follow(changed.map(({ before, ...change }): FollowedPath => ({ ...change, was: before ?? 'nothing' })))
+      return results ? withSeen(outcome, changed, results.seenFiles(conversationId)) : outcome
     },
     drop: (event) => views.current()?.drop(event),
   }
@@ -373,6 +376,14 @@ function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
   // A claw runs outside the sandbox, so it may read and send anything; the operator vouches for a tool that security.allow_tools names.
   const labels = source === 'claw' && judged.risk !== 'low' ? { labels: ['reads_untrusted', 'sends'] as const } : {}
   return { ...judged, ...labels, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
+}
+
+/** Adds what a command made of files that the conversation knows. */
+function withSeen(outcome: ToolOutcome, changes: readonly Change[], known: ReadonlyMap<string, string>): ToolOutcome {
+  const seen = changes.flatMap(({ path, before, after }) =>
+    known.has(path) && after?.sha256 ? [{ path, sha256: after.sha256, was: before?.sha256 ?? '' }] : [],
+  )
+  return seen.length === 0 ? outcome : { ...outcome, metadata: { ...outcome.metadata, seen: seen.slice(0, 100) } }
 }
 
 function failed(error: unknown): ToolOutcome {

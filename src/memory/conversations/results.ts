@@ -1,6 +1,6 @@
 /** Keeps whole results that were too long for a request, and finds them and all others again for result_read. */
 
-import { parseJson } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { resultId, resultIdParts, shortInput } from '../../runtime/request/turn-messages.ts'
 import type { Store } from '../store.ts'
@@ -55,12 +55,62 @@ export function createResults(store: Store) {
       const calls = store.sql<{ runId: string; callId: string; name: string; input: string }, [string]>(select).all(conversationId)
       return calls.map(({ runId, callId, name, input }) => `${resultId(runId, callId)} ${name} ${shortInput(parseJson(input))}`).join('\n')
     },
+    /** Returns the files that calls of the conversation read, wrote or were shown, with the digest of each as it was then, the latest. */
+    seenFiles(conversationId: string): ReadonlyMap<string, string> {
+      return new Map(seenBy(store, conversationId).map(({ path, sha256 }) => [path, sha256]))
+    },
+    /** Returns the text of a file as the conversation last knew it, if its calls and results hold it. */
+    seenText(conversationId: string, path: string): string | undefined {
+      return seenBy(store, conversationId, path).findLast((file) => file.path === path)?.text
+    },
     /** Returns how many results are stored, and how many bytes they take. */
     use() {
       const select = 'SELECT count(*) AS count, coalesce(sum(length(packed)), 0) AS bytes FROM results'
       return store.sql<{ count: number; bytes: number }, []>(select).get() ?? { count: 0, bytes: 0 }
     },
   }
+}
+
+type Seen = { readonly path: string; readonly sha256: string; readonly text?: string }
+
+/**
+ * Follows what the conversation knows of files. A call that showed or changed a part of a file (`was` is its digest before) counts only
+ * where nothing else is known. @param path the file whose text is put together
+ */
+function seenBy(store: Store, conversationId: string, path?: string): readonly Seen[] {
+  const input = `(SELECT body -> '$.call.input' FROM journal AS act WHERE act.run_id = journal.run_id AND act.type = 'act'
+    AND act.body ->> '$.id' = journal.body ->> '$.id')`
+  const select = `SELECT body -> '$.outcome.metadata.seen' AS seen, body -> '$.outcome.metadata.whole' IS NOT NULL AS isCut,
+    ${path === undefined ? "'', NULL" : `body ->> '$.outcome.output', ${input}`} FROM journal
+    WHERE type = 'tool.done' AND seen IS NOT NULL AND run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?) ORDER BY seq`
+  const known = new Map<string, Seen>()
+  for (const [seen, isCut, output, given] of store.sql<never, [string]>(select).values(conversationId) as [
+    string,
+    number,
+    string,
+    string | null,
+  ][])
+    for (const file of filesIn(parseJson(seen))) {
+      const before = known.get(file.path)
+      if (before !== undefined && (file.was ?? (isCut ? file.sha256 : before.sha256)) !== before.sha256) continue
+      const texts = file.path === path ? textsOf(output, given === null ? {} : parseJson(given), before?.text) : []
+      known.set(file.path, { ...file, text: texts.find((text) => sha256(text) === file.sha256) })
+    }
+  return [...known.values()]
+}
+
+function filesIn(seen: unknown): { readonly path: string; readonly sha256: string; readonly was?: string }[] {
+  return (Array.isArray(seen) ? seen : []).flatMap((file) => {
+    if (!isObject(file) || typeof file.path !== 'string' || typeof file.sha256 !== 'string') return []
+    return [{ path: file.path, sha256: file.sha256, ...(typeof file.was === 'string' ? { was: file.was } : {}) }]
+  })
+}
+
+/** Returns what the content of a file after a call may be: what it returned, what it wrote, or what was there with its edit. */
+function textsOf(output: string, input: unknown, before: string | undefined): readonly string[] {
+  const { content, old, new: put } = isObject(input) ? input : {}
+  const edited = typeof old === 'string' && typeof put === 'string' ? before?.replace(old, () => put) : before
+  return [output, content, edited].filter((text) => typeof text === 'string')
 }
 
 type CallPlace = { readonly runId: string; readonly callId: string }

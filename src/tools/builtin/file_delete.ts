@@ -24,9 +24,7 @@ export const fileDelete = {
     const deleted = await files.delete(path, { recursive, by: { call: callId, tool: 'file_delete' } })
     if (!deleted.ok) return refused(deleted)
     const { files: deletedFiles, folders } = deleted
-    const what = [deletedFiles > 0 ? count(deletedFiles, 'file') : '', folders > 0 ? count(folders, 'folder') : '']
-      .filter((part) => part !== '')
-      .join(', ')
-    return done(`deleted ${deleted.path} (${what})`, { files: deletedFiles, folders })
+    const what = [deletedFiles > 0 && count(deletedFiles, 'file'), folders > 0 && count(folders, 'folder')]
+    return done(`deleted ${deleted.path} (${what.filter(Boolean).join(', ')})`, { files: deletedFiles, folders })
   },
 } as const satisfies ToolKind<typeof parameters, { readonly files: Pick<Workspace, 'delete'> }>

@@ -26,6 +26,6 @@ export const fileEdit = {
     const edited = files.editText(path, { find: old, put }, { call: callId, tool: 'file_edit' })
     if (!edited.ok) return refused(edited)
     const note = edited.note === undefined ? '' : ` (${edited.note})`
-    return done(`edited ${edited.path} at line ${edited.line}${note}`, { line: edited.line })
+    return done(`edited ${edited.path} at line ${edited.line}${note}`, { line: edited.line, seen: [...edited.seen] })
   },
 } as const satisfies ToolKind<typeof parameters, { readonly files: Pick<Workspace, 'editText'> }>

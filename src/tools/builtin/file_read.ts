@@ -31,6 +31,7 @@ export const fileRead = {
     return done(page.size === 0 ? '(empty file)' : page.text + footer(page), {
       lines: page.lastLine - page.firstLine + 1,
       bytes: page.size,
+      seen: [...page.seen],
     })
   },
 } as const satisfies ToolKind<typeof parameters, Deps>

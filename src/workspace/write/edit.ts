@@ -1,6 +1,7 @@
 /** Replaces one exact, unique piece of a text file; a failure says where the text nearly matches. */
 
 import type { Stats } from 'node:fs'
+import { sha256 } from '../../kit/sha256.ts'
 import type { Edited, EditPreview, FileRefusal } from '../contract.ts'
 import { type LocatedFile, type Locator, openRegular, quote, reading } from '../locate-path.ts'
 import { drain } from '../read-file.ts'
@@ -18,7 +19,9 @@ export function editText(locator: Locator, given: string, change: TextEdit, keep
   const { before, after, match } = planned
   const bytes = store({ locator, given, text: after, basis: before.stat, keeping })
   if (typeof bytes !== 'number') return bytes
-  return { ok: true, path: before.path, line: lineAt(before.text, match.at), bytes, note: match.note }
+  const { path } = before
+  const seen = [{ path, was: sha256(before.text), sha256: sha256(after) }]
+  return { ok: true, path, line: lineAt(before.text, match.at), bytes, note: match.note, seen }
 }
 
 /** Returns the file's text before and after an edit, and writes nothing. */

@@ -71,7 +71,13 @@ describe('writing', () => {
   test('missing folders are made, and the file holds exactly the text', () => {
     using fixture = createFixture()
     const { workspace, root } = fixture
-    expect(workspace.writeText('a/b/ü c/f.txt', 'hé\r\n')).toEqual({ ok: true, path: 'a/b/ü c/f.txt', bytes: 5, created: true })
+    expect(workspace.writeText('a/b/ü c/f.txt', 'hé\r\n')).toEqual({
+      ok: true,
+      path: 'a/b/ü c/f.txt',
+      bytes: 5,
+      created: true,
+      seen: expect.any(Array),
+    })
     expect(readFileSync(join(root, 'a/b/ü c/f.txt'), 'utf8')).toBe('hé\r\n')
     expect(readdirSync(join(root, 'a/b/ü c'))).toEqual(['f.txt'])
     expect(workspace.writeText('a/b/ü c/f.txt', '')).toMatchObject({ ok: true, bytes: 0, created: false })

@@ -3,14 +3,15 @@
 import { fchmodSync, fchownSync, fstatSync, fsyncSync, lstatSync, renameSync, type Stats, unlinkSync, writeSync } from 'node:fs'
 import { hasCode } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import type { By, FileRefusal, Originals, WriteResult } from '../contract.ts'
+import type { By, FileRefusal, Originals, RefuseUnseen, WriteResult } from '../contract.ts'
 import { explain, flags, type Handle, hold, slot } from '../descriptor.ts'
 import { type Locator, quote } from '../locate-path.ts'
+import { contentOf } from '../read-file.ts'
 import { temporaryName } from '../sweep.ts'
 import { place, type WritePlace } from './place.ts'
 
-/** The keeper of the original, and the call that writes. */
-export type KeepOptions = { readonly originals?: Originals; readonly by?: By }
+/** The keeper of the original, the call that writes, and what refuses to replace a file that the caller does not know as it is. */
+export type KeepOptions = { readonly originals?: Originals; readonly by?: By; readonly unseen?: RefuseUnseen }
 
 export function writeText(locator: Locator, given: string, text: string, keeping: KeepOptions = {}): WriteResult | FileRefusal {
   const bytes = encode(given, text)
@@ -18,9 +19,12 @@ export function writeText(locator: Locator, given: string, text: string, keeping
   const spot = place(locator, given)
   if (!spot.ok) return spot
   using _ = spot.folder
-  const failure = replace({ spot, given, bytes, keeping })
-  if (failure !== undefined) return failure
-  return { ok: true, path: locator.show(spot.real), bytes: bytes.length, created: spot.previous === undefined }
+  const path = locator.show(spot.real)
+  const { previous } = spot
+  const failure =
+    (previous && keeping.unseen?.([{ path, read: () => contentOf(locator, spot.real) }], bytes)) ??
+    replace({ spot, given, bytes, basis: previous, keeping })
+  return failure ?? { ok: true, path, bytes: bytes.length, created: previous === undefined, seen: [{ path, sha256: sha256(bytes) }] }
 }
 
 export function encode(given: string, text: string): Uint8Array | FileRefusal {
@@ -111,7 +115,7 @@ function unchanged({ folder, name }: WritePlace, basis: Stats): boolean {
 
 function changed(folder: Handle, temporary: string, given: string): FileRefusal {
   remove(folder, temporary)
-  return { ok: false, message: `${quote(given)} was changed by someone else meanwhile; read it again and repeat the edit` }
+  return { ok: false, message: `${quote(given)} was changed by someone else meanwhile; read it again and repeat the call` }
 }
 
 function remove(folder: Handle, temporary: string): void {
