@@ -57,6 +57,8 @@ export type ChangeSet = {
    * why it is not possible
    */
   revise?(revision: Revision): Promise<Revised>
+  /** Says what happens to line ends and encodings. */
+  readonly notes?: readonly string[]
   /** Moves in repositories, which are shown instead of git's own files. Absent when the changes move nothing. */
   readonly git?: GitShown
 }

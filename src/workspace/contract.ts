@@ -87,6 +87,8 @@ export type WriteResult = {
   readonly bytes: number
   readonly created: boolean
   readonly seen: readonly FileVersion[]
+  /** Says how many bytes the file has, and what happened to line ends and encoding. */
+  readonly note: string
 }
 
 /** `line` is where the replaced text began, counted from 1. `note` describes any change beyond the exact replacement. */

@@ -56,7 +56,12 @@ function folded(lines: readonly ShownLine[], begun: boolean): ShownLine {
 export function setLines(set: ChangeSet, fold: Fold, hasTotals = true): readonly ShownLine[] {
   const { parts, others } = withoutGit(set)
   const diffs = fileDiffs(others)
-  return [...partLines(parts, diffs, fold), ...changeLines(diffs, fold), ...(hasTotals && diffs.length > 1 ? [note(totals(diffs))] : [])]
+  return [
+    ...partLines(parts, diffs, fold),
+    ...changeLines(diffs, fold),
+    ...(set.notes ?? []).map(note),
+    ...(hasTotals && diffs.length > 1 ? [note(totals(diffs))] : []),
+  ]
 }
 
 export function totalsOf(set: ChangeSet): string {

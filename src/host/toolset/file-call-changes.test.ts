@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openWorkspace } from '../../workspace/workspace.ts'
+import { setLines, unfolded } from '../changes/change-lines.ts'
 import { changesOfFileCall } from './file-call-changes.ts'
 
 let root = ''
@@ -52,6 +53,16 @@ test('an edit is shown as it will be, with the line ends of the file, and writes
   expect(sides(changesOf('file_edit', { path: 'a.txt', old: 'one\ntwo', new: 'two\none' }))?.after).toBe('two\r\none\r\n')
   expect(readFileSync(join(root, 'a.txt'), 'utf8')).toBe('one\r\ntwo\r\n')
   expect(changesOf('file_edit', { path: 'a.txt', old: 'three', new: 'x' })).toBeUndefined()
+})
+
+test('a written file is shown as it will be, and the question says what happens to its line ends and its encoding', () => {
+  writeFileSync(join(root, 'a.txt'), 'one\r\n')
+  const set = changesOf('file_write', { path: 'a.txt', content: 'two\nthree\n' })
+  expect(sides(set)?.after).toBe('two\r\nthree\r\n')
+  writeFileSync(join(root, 'a.txt'), Uint8Array.of(0xe9))
+  const other = changesOf('file_write', { path: 'a.txt', content: '\u20ac' })
+  const shown = [set, other].map((each) => (each ? setLines(each, unfolded).at(-1)?.text : undefined))
+  expect(shown).toEqual(['line ends stay CRLF', 'the encoding changes from latin-1 to utf-8'])
 })
 
 test('a deleted file has no side after', () => {

@@ -10,6 +10,7 @@ import type { Change, ChangeSet, EntryState } from '../../runtime/changes.ts'
 import type { Call } from '../../runtime/event.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Originals, RefuseUnseen, Workspace } from '../../workspace/contract.ts'
+import { inFormOf } from '../../workspace/write/write-file.ts'
 import type * as hunks from '../changes/hunks.ts'
 import type { Judging } from '../transactions/reviewed-views.ts'
 
@@ -35,7 +36,8 @@ function written(files: WorkspaceFiles, path: string, content: string): ChangeSe
   if (found.type !== 'file') return undefined
   const read = files.readBytes(path, { maxBytes: mostBytes })
   const before = read.ok ? read.bytes : found.size
-  return setOf(found.path, { mode: found.mode, before, after: bytesOf(content) })
+  const { bytes, notes } = read.ok ? inFormOf(read.bytes, content) : { bytes: bytesOf(content), notes: [] }
+  return { ...setOf(found.path, { mode: found.mode, before, after: bytes }), notes }
 }
 
 function deleted(files: WorkspaceFiles, path: string): ChangeSet | undefined {

@@ -22,7 +22,7 @@ export const fileWrite = {
   async run({ path, content }, { callId }, { files }) {
     const written = files.writeText(path, content, { call: callId, tool: 'file_write' })
     if (!written.ok) return refused(written)
-    const { bytes, created, seen } = written
-    return done(`${created ? 'created' : 'replaced'} ${written.path} (${bytes} bytes)`, { bytes, created, seen: [...seen] })
+    const { bytes, created, seen, note } = written
+    return done(`${created ? 'created' : 'replaced'} ${written.path} (${note})`, { bytes, created, seen: [...seen] })
   },
 } as const satisfies ToolKind<typeof parameters, { readonly files: Pick<Workspace, 'writeText'> }>

@@ -6,22 +6,22 @@ import type { Edited, EditPreview, FileRefusal } from '../contract.ts'
 import { type LocatedFile, type Locator, openRegular, quote, reading } from '../locate-path.ts'
 import { drain } from '../read-file.ts'
 import { place } from './place.ts'
-import { encode, type KeepOptions, replace } from './write-file.ts'
+import { encode, endNotes, hasOwnEnds, type KeepOptions, keepEnds, replace } from './write-file.ts'
 
 const MAX_BYTES = 16 * 1024 * 1024
 
 type TextEdit = { readonly find: string; readonly put: string }
-type Match = { readonly ok: true; readonly at: number; readonly find: string; readonly put: string; readonly note?: string }
+type Match = { readonly ok: true; readonly at: number; readonly find: string; readonly put: string }
 
 export function editText(locator: Locator, given: string, change: TextEdit, keeping: KeepOptions = {}): Edited | FileRefusal {
   const planned = plan(locator, given, change)
   if (!planned.ok) return planned
-  const { before, after, match } = planned
+  const { before, after, match, note } = planned
   const bytes = store({ locator, given, text: after, basis: before.stat, keeping })
   if (typeof bytes !== 'number') return bytes
   const { path } = before
   const seen = [{ path, was: sha256(before.text), sha256: sha256(after) }]
-  return { ok: true, path, line: lineAt(before.text, match.at), bytes, note: match.note, seen }
+  return { ok: true, path, line: lineAt(before.text, match.at), bytes, note, seen }
 }
 
 /** Returns the file's text before and after an edit, and writes nothing. */
@@ -30,7 +30,9 @@ export function previewEdit(locator: Locator, given: string, change: TextEdit): 
   return planned.ok ? { ok: true, path: planned.before.path, before: planned.before.text, after: planned.after } : planned
 }
 
-function plan(locator: Locator, given: string, change: TextEdit): { ok: true; before: Current; after: string; match: Match } | FileRefusal {
+type Planned = { readonly ok: true; readonly before: Current; readonly after: string; readonly match: Match; readonly note?: string }
+
+function plan(locator: Locator, given: string, change: TextEdit): Planned | FileRefusal {
   if (change.find === '') return { ok: false, message: 'the text to replace is empty; write the whole file instead' }
   if (change.find === change.put) return { ok: false, message: 'the new text equals the old: nothing to do' }
   const before = current(locator, given)
@@ -38,7 +40,9 @@ function plan(locator: Locator, given: string, change: TextEdit): { ok: true; be
   const match = findOnce(given, before.text, change)
   if (!match.ok) return match
   const { at, find, put } = match
-  return { ok: true, before, after: before.text.slice(0, at) + put + before.text.slice(at + find.length), match }
+  const after = before.text.slice(0, at) + put + before.text.slice(at + find.length)
+  if (after === before.text) return { ok: false, message: 'the new text equals the old but for line ends, which stay: nothing to do' }
+  return { ok: true, before, after, match, note: endNotes(before.text, change.put, after)[0] }
 }
 
 type Current = { readonly ok: true; readonly text: string; readonly path: string; readonly stat: Stats }
@@ -84,23 +88,31 @@ function findOnce(given: string, text: string, { find, put }: TextEdit): Match |
   const exact = places(text, find)
   if (exact.length > 1) return ambiguous(given, text, exact)
   const [at] = exact
-  if (at !== undefined) return { ok: true, at, find, put }
-  if (!text.includes('\r\n') || !find.includes('\n')) return { ok: false, message: notFound(given, text, find) }
-  return findCrlf(given, text, { find, put })
+  if (at === undefined) return findLoosely(given, text, { find, put })
+  // A text that differs in its line ends alone is meant to change them.
+  const isMeant = hasOwnEnds(text, put) || toLf(find) === toLf(put)
+  return { ok: true, at, find, put: isMeant ? put : keepEnds(find, put, { file: text, at }) }
 }
 
-/** Models write LF. In a file with CRLF the search matches the same lines, and the new lines get CRLF too. */
-function findCrlf(given: string, text: string, { find, put }: TextEdit): Match | FileRefusal {
-  const windows = { find: crlf(find), put: crlf(put) }
-  const exact = places(text, windows.find)
-  if (exact.length > 1) return ambiguous(given, text, exact)
-  const [at] = exact
-  if (at === undefined) return { ok: false, message: notFound(given, text, find) }
-  return { ok: true, at, ...windows, note: 'the file has CRLF line endings; they were kept' }
+/** Models write LF. The search matches the same lines with other line ends, which stay. */
+function findLoosely(given: string, text: string, { find, put }: TextEdit): Match | FileRefusal {
+  const lines = toLf(find).split('\n').map(RegExp.escape)
+  const pattern = new RegExp(lines.join('(?:\\r\\n|(?<!\\r)\\n|\\r(?!\\n))'), 'g')
+  const found: RegExpExecArray[] = []
+  for (let match = lines.length > 1 ? pattern.exec(text) : null; match && found.length < 1_000; match = pattern.exec(text)) {
+    found.push(match)
+    pattern.lastIndex = match.index + 1
+  }
+  const positions = found.map(({ index }) => index)
+  if (positions.length > 1) return ambiguous(given, text, positions)
+  const [match] = found
+  if (match === undefined) return { ok: false, message: notFound(given, text, find) }
+  const { 0: old, index: at } = match
+  return { ok: true, at, find: old, put: keepEnds(old, toLf(put), { file: text, at }) }
 }
 
-function crlf(text: string): string {
-  return text.replaceAll(/\r?\n/g, '\r\n')
+function toLf(text: string): string {
+  return text.replaceAll('\r\n', '\n')
 }
 
 /** Every position of `find`, overlapping ones included; stops counting at 1,000. */
@@ -136,7 +148,5 @@ function notFound(given: string, text: string, find: string): string {
 }
 
 function lineAt(text: string, at: number): number {
-  let line = 1
-  for (let next = text.indexOf('\n'); next >= 0 && next < at; next = text.indexOf('\n', next + 1)) line++
-  return line
+  return text.slice(0, at).split(text.includes('\n') ? '\n' : '\r').length
 }

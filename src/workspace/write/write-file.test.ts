@@ -1,5 +1,16 @@
 import { describe, expect, test } from 'bun:test'
-import { chmodSync, existsSync, linkSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import type { Check } from '../contract.ts'
@@ -77,6 +88,7 @@ describe('writing', () => {
       bytes: 5,
       created: true,
       seen: expect.any(Array),
+      note: '5 bytes',
     })
     expect(readFileSync(join(root, 'a/b/ü c/f.txt'), 'utf8')).toBe('hé\r\n')
     expect(readdirSync(join(root, 'a/b/ü c'))).toEqual(['f.txt'])
@@ -110,9 +122,10 @@ describe('writing', () => {
 
   test('any well-formed text is read back as it was written', () => {
     using fixture = createFixture()
-    const { workspace } = fixture
+    const { workspace, root } = fixture
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (text) => {
+        rmSync(join(root, 'f'), { force: true })
         workspace.writeText('f', text)
         const back = workspace.readBytes('f', { maxBytes: 1_000_000 })
         expect(back.ok && new TextDecoder('utf-8', { ignoreBOM: true }).decode(back.bytes)).toBe(text)

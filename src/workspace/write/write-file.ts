@@ -1,4 +1,7 @@
-/** Writes a complete new file beside the old one, flushes it, then renames it over the old one. */
+/**
+ * Writes a complete new file beside the old one, flushes it, then renames it over the old one. The new text keeps the line ends, the byte
+ * order mark and the encoding of the old one as far as it does not say otherwise.
+ */
 
 import { fchmodSync, fchownSync, fstatSync, fsyncSync, lstatSync, renameSync, type Stats, unlinkSync, writeSync } from 'node:fs'
 import { hasCode } from '../../kit/errors.ts'
@@ -14,17 +17,19 @@ import { place, type WritePlace } from './place.ts'
 export type KeepOptions = { readonly originals?: Originals; readonly by?: By; readonly unseen?: RefuseUnseen }
 
 export function writeText(locator: Locator, given: string, text: string, keeping: KeepOptions = {}): WriteResult | FileRefusal {
-  const bytes = encode(given, text)
-  if (!(bytes instanceof Uint8Array)) return bytes
+  const plain = encode(given, text)
+  if (!(plain instanceof Uint8Array)) return plain
   const spot = place(locator, given)
   if (!spot.ok) return spot
   using _ = spot.folder
   const path = locator.show(spot.real)
   const { previous } = spot
+  const before = previous && contentOf(locator, spot.real)
+  const { bytes, notes } = before ? inFormOf(before, text) : { bytes: plain, notes: [] }
+  const note = [`${bytes.length} bytes`, ...notes].join('; ')
   const failure =
-    (previous && keeping.unseen?.([{ path, read: () => contentOf(locator, spot.real) }], bytes)) ??
-    replace({ spot, given, bytes, basis: previous, keeping })
-  return failure ?? { ok: true, path, bytes: bytes.length, created: previous === undefined, seen: [{ path, sha256: sha256(bytes) }] }
+    (previous && keeping.unseen?.([{ path, read: () => before }], bytes)) ?? replace({ spot, given, bytes, basis: previous, keeping })
+  return failure ?? { ok: true, path, bytes: bytes.length, created: previous === undefined, seen: [{ path, sha256: sha256(bytes) }], note }
 }
 
 export function encode(given: string, text: string): Uint8Array | FileRefusal {
@@ -135,4 +140,89 @@ function syncFolder(folder: Handle, given: string): FileRefusal | undefined {
     if (hasCode(error, 'EACCES')) return undefined
     return { ok: false, message: `${quote(given)} was written but may not survive a power cut: ${explain(error)}` }
   }
+}
+
+/** Returns the new content of a file, and what happens to its form, for the model and for the person who is asked. */
+export function inFormOf(before: Uint8Array, text: string): { readonly bytes: Uint8Array; readonly notes: readonly string[] } {
+  const { encoding, old } = decoded(before)
+  const bom = old.startsWith('\ufeff') && !text.startsWith('\ufeff') ? '\ufeff' : ''
+  const put = bom + (hasOwnEnds(old, text) ? text : keepEnds(old, text))
+  const isKept = encoding !== 'binary' && (encoding !== 'latin-1' || /^[\0-\xff]*$/.test(put))
+  const isPlain = encoding === 'utf-8' || (encoding === 'latin-1' && /^[\0-\x7f]*$/.test(put))
+  const said = isKept ? `the encoding stays ${encoding}` : `the encoding changes from ${encoding} to utf-8`
+  return { bytes: encoded(put, isKept ? encoding : 'utf-8'), notes: [...endNotes(old, text, put), ...(isPlain ? [] : [said])] }
+}
+
+type Encoding = 'utf-8' | 'utf-16le' | 'utf-16be' | 'latin-1' | 'binary'
+
+/** Text in UTF-16 without a byte order mark has its zeros on one side of each pair. `old` has the mark that the file begins with. */
+function decoded(bytes: Uint8Array): { readonly encoding: Encoding; readonly old: string } {
+  const zeros = [0, 1].map((side) => bytes.some((byte, at) => byte === 0 && at % 2 === side))
+  const [first, second] = bytes
+  const isLittle = (first === 0xff && second === 0xfe) || (bytes.length > 3 && !zeros[0] && zeros[1])
+  const isBig = (first === 0xfe && second === 0xff) || (bytes.length > 3 && zeros[0] && !zeros[1])
+  const encoding = isLittle ? 'utf-16le' : isBig ? 'utf-16be' : 'utf-8'
+  try {
+    const old = new TextDecoder(encoding, { fatal: true, ignoreBOM: true }).decode(bytes)
+    if (!old.includes('\0')) return { encoding, old }
+  } catch {}
+  const hasZeros = zeros.includes(true)
+  return { encoding: hasZeros ? 'binary' : 'latin-1', old: hasZeros ? '' : Buffer.from(bytes).toString('latin1') }
+}
+
+function encoded(text: string, encoding: Encoding): Uint8Array {
+  if (encoding === 'latin-1') return Buffer.from(text, 'latin1')
+  if (encoding === 'utf-16le') return Buffer.from(text, 'utf16le')
+  return encoding === 'utf-16be' ? Buffer.from(text, 'utf16le').swap16() : new TextEncoder().encode(text)
+}
+
+/** A carriage return alone ends a line only in a file that has no other line end. */
+function endsIn(text: string): RegExp {
+  return text.includes('\n') || !text.includes('\r') ? /\r?\n/g : /\r/g
+}
+
+function kindOf(text: string): string {
+  const ends = [...new Set(text.match(endsIn(text)))]
+  return ends.length > 1 ? 'mixed' : (ends[0] ?? '').replace('\r', 'CR').replace('\n', 'LF')
+}
+
+/** Tells whether the text says which line ends it has: LF alone is what models write for any. */
+export function hasOwnEnds(old: string, text: string): boolean {
+  return text.includes('\r\n') || (kindOf(old) === 'CR' && text.includes('\r'))
+}
+
+/** @param given the text as the model wrote it @param put the whole file afterwards */
+export function endNotes(old: string, given: string, put: string): readonly string[] {
+  const [was, now] = [kindOf(old), kindOf(put)]
+  if (was !== '' && now !== '' && was !== now) return [`line ends change from ${was} to ${now}`]
+  return given.includes('\n') && now !== '' && now !== kindOf(given) ? [`line ends stay ${now}`] : []
+}
+
+type Line = { readonly text: string; readonly end: string }
+
+function linesOf(text: string, ends: RegExp): readonly Line[] {
+  const found = text.match(ends) ?? []
+  return text.split(ends).map((line, at) => ({ text: line, end: found[at] ?? '' }))
+}
+
+/**
+ * Gives the lines of `put` the ends that they had in `old`, and new ones the end of the line that they replace or follow. @param around
+ * the file that `old` is a piece of, and where
+ */
+export function keepEnds(
+  old: string,
+  put: string,
+  { file, at }: { readonly file: string; readonly at: number } = { file: old, at: 0 },
+): string {
+  const ends = endsIn(file)
+  const [was, now] = [linesOf(old, ends), linesOf(put, /\r?\n/g)]
+  const isSame = (a: Line | undefined, b: Line | undefined) => a?.text === b?.text && !a?.end === !b?.end
+  const most = Math.min(was.length, now.length)
+  let [head, tail] = [0, 0]
+  while (head < most && isSame(was[head], now[head])) head++
+  while (tail < most - head && isSame(was.at(-1 - tail), now.at(-1 - tail))) tail++
+  const beside = () => file.slice(at + old.length).match(ends)?.[0] ?? file.slice(0, at).match(ends)?.at(-1)
+  const own = was[head]?.end || was[head - 1]?.end || beside()
+  const middle = now.slice(head, now.length - tail).map(({ text, end }) => ({ text, end: end && (own ?? end) }))
+  return [...was.slice(0, head), ...middle, ...was.slice(was.length - tail)].map(({ text, end }) => text + end).join('')
 }
