@@ -7,8 +7,8 @@ import { readConfigFile } from '../config/text/read-toml-file.ts'
 import { howToConnect, isOffline, isOtherModel } from '../host/setup/answering-provider.ts'
 
 export function noteOffline(setup: CliSetup): void {
-  const said = setup.assumed === undefined ? offlineNote(setup) : assumedNote(setup.config, setup.assumed)
-  if (said !== undefined) setup.context.process.stderr.write(`note: ${said}\n`)
+  const said = [setup.assumed === undefined ? offlineNote(setup) : assumedNote(setup.config, setup.assumed), setup.found]
+  for (const each of said) if (each !== undefined) setup.context.process.stderr.write(`note: ${each}\n`)
 }
 
 function assumedNote({ defaultProvider, defaultModel }: Config, variable: string): string {

@@ -69,7 +69,7 @@ test('a second init changes nothing and says so', async () => {
   expect(result.ok && result.steps.map((step) => step.state)).toEqual(['kept', 'kept', 'kept', 'kept', 'kept', 'kept', 'kept'])
   expect(readFileSync(paths.config, 'utf8')).toBe('# mine\n')
   expect(result.steps.map(describeStep)[1]).toBe(
-    `kept      config    ${paths.config}: nothing to add; none of OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY or OLLAMA_HOST is set; default_provider is "local"`,
+    `kept      config    ${paths.config}: nothing to add; none of OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY, OLLAMA_HOST or LMSTUDIO_HOST is set; default_provider is "local"`,
   )
 })
 
@@ -167,7 +167,8 @@ const variables = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'OPENROUTER_API_KEY', 
 const combinations = Array.from({ length: 16 }, (_, bits) => variables.filter((_, index) => (bits >> index) & 1))
 
 test.each(combinations)('the file for %p is valid, also with every line uncommented, and proposes the first of them', (...set) => {
-  const proposals = proposeProviders(Object.fromEntries(set.map((name) => [name, name === 'OLLAMA_HOST' ? '127.0.0.1' : 'sk-SECRET'])))
+  const env = Object.fromEntries(set.map((name) => [name, name === 'OLLAMA_HOST' ? '127.0.0.1' : 'sk-SECRET']))
+  const proposals = proposeProviders(env).map((each) => ({ ...each, model: each.model || 'llama3.2:1b' }))
   const text = defaultConfigToml({ channels: channelRows, proposals })
   const config = configOf({ user: text })
   expect(proposals.map(({ because }) => because)).toEqual(set)
@@ -182,7 +183,19 @@ test.each(combinations)('the file for %p is valid, also with every line uncommen
 test('OLLAMA_HOST in every form people use, and nothing for nonsense', () => {
   const url = (host: string) => proposeProviders({ OLLAMA_HOST: host })[0]?.baseUrl
   expect(
-    ['localhost', '0.0.0.0', '0.0.0.0:1234', ':1234', 'box:80', 'http://box:9/', 'https://box/v1', '[::1]:5', '[::]'].map(url),
+    [
+      'localhost',
+      '0.0.0.0',
+      '0.0.0.0:1234',
+      ':1234',
+      'box:80',
+      'http://box:9/',
+      'https://box/v1',
+      '[::1]:5',
+      '[::]',
+      '::1',
+      'http://box:80/',
+    ].map(url),
   ).toEqual([
     'http://localhost:11434/v1',
     'http://127.0.0.1:11434/v1',
@@ -193,6 +206,9 @@ test('OLLAMA_HOST in every form people use, and nothing for nonsense', () => {
     'https://box:443/v1',
     'http://[::1]:5/v1',
     'http://127.0.0.1:11434/v1',
+    'http://[::1]:11434/v1',
+    'http://box:80/v1',
   ])
+  expect(proposeProviders({ LMSTUDIO_HOST: 'box' })[0]?.baseUrl).toBe('http://box:1234/v1')
   expect([' ', 'ftp://x', 'http://u:p@h', 'a b'].map(url)).toEqual([undefined, undefined, undefined, undefined])
 })

@@ -5,6 +5,7 @@ import type { ProviderKindName } from './config.ts'
 export type Proposal = {
   readonly name: string
   readonly kind: ProviderKindName
+  /** Empty: the server is asked which model it has. */
   readonly model: string
   readonly baseUrl?: string
   readonly apiKeyEnv?: string
@@ -54,10 +55,19 @@ const vendors: readonly Vendor[] = [
     name: 'ollama',
     label: 'Ollama',
     kind: 'openai-compatible',
-    model: 'qwen3:8b',
+    model: '',
     baseUrl: 'http://127.0.0.1:11434/v1',
     because: 'OLLAMA_HOST',
     addressEnv: 'OLLAMA_HOST',
+  },
+  {
+    name: 'lmstudio',
+    label: 'LM Studio',
+    kind: 'openai-compatible',
+    model: '',
+    baseUrl: 'http://127.0.0.1:1234/v1',
+    because: 'LMSTUDIO_HOST',
+    addressEnv: 'LMSTUDIO_HOST',
   },
 ]
 
@@ -104,7 +114,8 @@ function isSet(env: ProviderEnv, name: string): boolean {
 }
 
 function addressOf(name: string, text: string): string | undefined {
-  if (name === 'ollama') return ollamaUrl(text)
+  if (name === 'ollama') return localUrl(text, '11434')
+  if (name === 'lmstudio') return localUrl(text, '1234')
   const url = webAddress(text)
   if (url === undefined) return undefined
   // Anthropic's own programs add /v1 themselves.
@@ -119,12 +130,14 @@ function webAddress(text: string): string | undefined {
 }
 
 /**
- * OLLAMA_HOST is the address the server binds: "0.0.0.0", ":11434", "host", "host:port" or a URL. An invalid value proposes no provider.
+ * Reads the address that a server on this machine binds: "0.0.0.0", ":11434", "host", "host:port" or a URL. An invalid value proposes no
+ * provider.
  */
-function ollamaUrl(host: string): string | undefined {
-  const url = URL.parse(/^[a-z]+:\/\//i.test(host) ? host : `http://${host.startsWith(':') ? '127.0.0.1' : ''}${host}`)
+function localUrl(host: string, usualPort: string): string | undefined {
+  const bare = /^[\da-f]*:[\da-f]*:[\da-f:]*$/i.test(host) ? `[${host}]` : host.startsWith(':') ? `127.0.0.1${host}` : host
+  const url = URL.parse(/^[a-z]+:\/\//i.test(host) ? host : `http://${bare}`)
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return undefined
   const name = url.hostname === '0.0.0.0' || url.hostname === '[::]' ? '127.0.0.1' : url.hostname
-  const port = url.port || (/:80$/.test(host) ? '80' : /^https:/i.test(host) ? '443' : '11434')
+  const port = url.port || (/:80\/*$/.test(host) ? '80' : /^https:/i.test(host) ? '443' : usualPort)
   return `${url.protocol}//${name}:${port}${url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1`
 }

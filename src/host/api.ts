@@ -56,6 +56,8 @@ export type Setup<Context extends HostContext = HostContext> = {
   readonly file?: string
   /** The variable that decided the provider, because nobody named one. */
   readonly assumed?: string
+  /** Says which model a server was found to have, because nobody named one. */
+  readonly found?: string
   /** The channel whose limits `config` already has; absent for the operator's own conversations. */
   readonly access?: ChannelProfile
   /**

@@ -95,16 +95,21 @@ for (const dialect of dialects) {
     })
 
     test('the models of a server are listed with the key, or the failure told', async () => {
+      let refused = 0
       const fake = startFake(
-        (_, n) => (n === 0 ? new Response('no', { status: 403 }) : Response.json({ data: [{ id: 'b' }, { id: 'a' }, { no: 'id' }, 7] })),
+        ({ path }) => {
+          if (path !== '/v1/models' || refused++ === 0) return new Response('no', { status: 403 })
+          return Response.json({ data: [{ id: 'b' }, { id: 'a' }, { no: 'id' }, 7] })
+        },
         { questions: true },
       )
       const list = () => listModels('far', wireConfig(dialect.kind, fake.url), testDeps())
       expect(await list()).toMatchObject({ ok: false, failure: { code: 'auth' } })
-      expect(await list()).toEqual({ ok: true, models: ['a', 'b'] })
+      expect(await list()).toEqual({ ok: true, models: ['b', 'a'].map((id) => ({ id, isLoaded: false, isChat: true })) })
       fake.stop()
-      const headers = fake.asked[1]?.headers
-      expect([fake.asked[1]?.path, headers?.get('x-api-key') ?? headers?.get('authorization')]).toEqual([
+      const last = fake.asked.filter(({ path }) => path === '/v1/models').at(-1)
+      const headers = last?.headers
+      expect([last?.path, headers?.get('x-api-key') ?? headers?.get('authorization')]).toEqual([
         '/v1/models',
         expect.stringContaining('sk-test-key'),
       ])

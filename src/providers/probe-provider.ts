@@ -5,6 +5,7 @@ import type { FailureCode } from '../runtime/event.ts'
 import { type Clock, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { startDeadline } from './wire/deadline.ts'
 import { openWire } from './wire/exchange.ts'
+import { vendorHosts } from './wire/facts/model-facts.ts'
 import { baseUrlOf, defaults, keyHint, type ProviderDeps, vendors, type WireConfig } from './wire/provider-settings.ts'
 
 export type Probe =
@@ -34,30 +35,83 @@ async function askOnce(provider: Provider): Promise<{ readonly model: string; re
   throw new ProviderFailure('bad_response', `provider "${provider.name}" ended without a reply`, { provider: provider.name })
 }
 
+/** A model as its server lists it. `isChat`: false for a model that only embeds text, paints or listens. */
+export type ServerModel = { readonly id: string; readonly isLoaded: boolean; readonly isChat: boolean }
+
 export type Models =
-  | { readonly ok: true; readonly models: readonly string[] }
+  | { readonly ok: true; readonly models: readonly ServerModel[] }
   | { readonly ok: false; readonly failure: { readonly code: FailureCode; readonly message: string } }
 
-/** Answers within 10 s or `total_timeout_s`, whichever is shorter. */
+/** Returns the models in the order of the server. Answers within 10 s or `total_timeout_s`, whichever is shorter. */
 export async function listModels(name: string, config: WireConfig, deps: ProviderDeps): Promise<Models> {
   const totalS = Math.min(config.totalTimeoutS ?? 10, 10)
   const deadline = startDeadline({ provider: name, signal: new AbortController().signal, totalS, idleS: totalS, deps })
   const limits = { provider: name, deadline, maxBytes: defaults.maxResponseBytes }
-  const wire = openWire({ ...limits, fetch: deps.fetch, now: deps.now, streaming: false, keyHint: keyHint(config) })
+  const headers = config.apiKey ? vendors[config.kind].headers(config.apiKey) : {}
+  const base = baseUrlOf(config) ?? ''
+
+  /** Reads one page and those after it. */
+  async function items(url: string, after = ''): Promise<readonly Item[]> {
+    const wire = openWire({ ...limits, fetch: deps.fetch, now: deps.now, streaming: false, keyHint: keyHint(config) })
+    try {
+      const answer = await wire.ask(url + after, { headers })
+      const reply = answer.type === 'document' ? answer.value : undefined
+      const page = itemsIn(reply)
+      if (!page) throw new ProviderFailure('bad_response', `provider "${name}" answered at ${url} without a list of models`)
+      const last = isObject(reply) && reply.has_more === true ? page.at(-1) : undefined
+      return last ? [...page, ...(await items(url, `?after_id=${encodeURIComponent(idOf(last))}`))] : page
+    } finally {
+      wire.close()
+    }
+  }
+
+  // Ollama and LM Studio say on pages of their own which models are loaded, and which only embed text.
+  const isLocal = config.kind === 'openai-compatible' && !Object.hasOwn(vendorHosts, URL.parse(base)?.hostname ?? '')
+  const own = isLocal ? ['/api/tags', '/api/v0/models', '/api/ps'] : []
+  const more = Promise.all(own.map((path) => items(base.replace(/\/v1$/, '') + path).catch(() => [])))
   try {
-    const headers = config.apiKey ? vendors[config.kind].headers(config.apiKey) : {}
-    const answer = await wire.ask(`${baseUrlOf(config)}/models`, { headers })
-    return { ok: true, models: idsOf(answer.type === 'document' ? answer.value : undefined) }
+    const listed = await items(`${base}/models`).catch(async (error: unknown) => {
+      const [tags = []] = await more
+      if (tags.length === 0) throw error
+      return tags
+    })
+    const [tags = [], studio = [], running = []] = await more
+    return { ok: true, models: mergeItems(listed, [...tags, ...studio], running) }
   } catch (error) {
     if (!(error instanceof ProviderFailure)) throw error
     return { ok: false, failure: { code: error.code, message: error.message } }
   } finally {
-    wire.close()
     deadline.end()
   }
 }
 
-function idsOf(reply: unknown): readonly string[] {
-  const list = isObject(reply) && Array.isArray(reply.data) ? reply.data : []
-  return list.flatMap((model: unknown) => (isObject(model) && typeof model.id === 'string' ? [model.id] : [])).sort()
+type Item = { readonly [key: string]: unknown }
+
+/** Returns undefined when the reply holds no list; some servers send null for an empty one. */
+function itemsIn(reply: unknown): Item[] | undefined {
+  const fields = isObject(reply) ? reply : {}
+  const list = Array.isArray(reply) ? reply : (fields.data ?? fields.models ?? ('data' in fields || 'models' in fields ? [] : undefined))
+  return Array.isArray(list) ? list.filter(isObject).filter((item) => idOf(item) !== '') : undefined
+}
+
+function idOf({ id, name, model }: Item): string {
+  return [id, name, model].find((each) => typeof each === 'string') ?? ''
+}
+
+function mergeItems(listed: readonly Item[], more: readonly Item[], running: readonly Item[]): ServerModel[] {
+  return [...new Set(listed.map(idOf))].map((id) => {
+    const item: Item = Object.assign({}, ...[...listed, ...more].filter((each) => idOf(each) === id))
+    const { state, status } = item
+    const isLoaded = state === 'loaded' || (isObject(status) && status.value === 'loaded') || running.some((each) => idOf(each) === id)
+    return { id, isLoaded, isChat: isChat(id, item) }
+  })
+}
+
+function isChat(id: string, { type, capabilities: can, details }: Item): boolean {
+  if (Array.isArray(can) && can.length > 0) return can.includes('completion') || can.includes('chat')
+  if (isObject(can) && can.completion_chat === false) return false
+  const kinds = [typeof type === 'string' ? type : '', isObject(details) ? String(details.family) : '', id].join(' ')
+  return !/embed|bert|rerank|moderation|image|audio|speech|transcri|whisper|dall-e|(?:^|[ /:_-])(?:bge|gte|e5|tts|all-minilm|flux|sdxl)\b/i.test(
+    kinds,
+  )
 }

@@ -18,7 +18,7 @@ for (const [signal, why] of [
       asked.resolve()
       return sends([], 'hold')
     })
-    const env = { OLLAMA_HOST: model.url, BRAIDCLAW_PROVIDER: 'ollama' }
+    const env = { OLLAMA_HOST: model.url, BRAIDCLAW_MODEL: 'ollama/llama3.2:1b' }
     try {
       await using first = await gateway(at, [], { env })
       const lost = first.ask('/chat', { message: 'the first question' }).catch(() => undefined)

@@ -37,7 +37,7 @@ async function turn(home: Nest, speeches: readonly Speech[], thought?: () => Pro
         ...home.env,
         ...(thought ? {} : { QUICK_MODEL: '1' }),
         OLLAMA_HOST: fake.url,
-        BRAIDCLAW_PROVIDER: 'ollama',
+        BRAIDCLAW_MODEL: 'ollama/llama3.2:1b',
         LOADS_TO: list,
       },
       stdio: ['ignore', 'ignore', 'ignore'],
@@ -59,7 +59,7 @@ test.if(needs('bwrap'))('a turn of text loads few files and few bytes', async ()
   const { paths, bytes } = await turn(home, text)
   expect(paths).toContain('src/main.ts')
   expect(paths.length).toBeLessThanOrEqual(227)
-  expect(bytes).toBeLessThanOrEqual(1_041_000)
+  expect(bytes).toBeLessThanOrEqual(1_047_000)
   const unneeded = /^src\/(control|dashboard|sandbox\/bubblewrap|security\/command\/judge)|tool-executor|line-editor/
   expect(paths.filter((path) => unneeded.test(path))).toEqual([])
 })

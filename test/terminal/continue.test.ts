@@ -19,7 +19,7 @@ function folder(at: Nest, name: string): string {
 async function withModel(use: (fake: Fake, env: { readonly [name: string]: string }) => Promise<void>): Promise<void> {
   const fake = startFake(() => sends(dialects[0]?.events({ text: ['noted'] }) ?? []))
   try {
-    await use(fake, { OLLAMA_HOST: fake.url, BRAIDCLAW_PROVIDER: 'ollama' })
+    await use(fake, { OLLAMA_HOST: fake.url, BRAIDCLAW_MODEL: 'ollama/llama3.2:1b' })
   } finally {
     fake.stop()
   }

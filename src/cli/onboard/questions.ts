@@ -37,7 +37,8 @@ export async function askForProvider(asking: Asking): Promise<Candidate | undefi
   const { env, prompts } = asking
   const known = withKeys.map(({ name, label, keyEnv }) => ({ value: name, label, hint: env[keyEnv] ? `${keyEnv} is set` : 'needs a key' }))
   const offline = { value: 'local', label: 'The offline helper (no language model)' }
-  const ready = withKeys.find(({ keyEnv }) => env[keyEnv])?.name ?? (env.OLLAMA_HOST ? 'ollama' : undefined)
+  const ready =
+    withKeys.find(({ keyEnv }) => env[keyEnv])?.name ?? local.find(({ value }) => env[knownProvider(value, {})?.because ?? ''])?.value
   const chosen = await prompts.choose('Which model should answer?', [...known, ...local, offline], ready)
   if (chosen === 'local') return undefined
   const server = local.find(({ value }) => value === chosen)
@@ -56,7 +57,7 @@ async function askForVendor(name: string, asking: Asking): Promise<Candidate | u
 
 async function askForServer({ value, address, model }: (typeof local)[number], asking: Asking): Promise<Candidate> {
   const { env, nameFor, prompts } = asking
-  const usual = value === 'ollama' ? (knownProvider('ollama', env)?.baseUrl ?? address) : address
+  const usual = knownProvider(value, env)?.baseUrl ?? address
   const baseUrl = (await prompts.write('What is its address?', isAddress, usual)).replace(/\/+$/, '')
   const server: Proposal = { name: value, kind: 'openai-compatible', model, baseUrl, because: '' }
   const keyed =

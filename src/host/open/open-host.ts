@@ -10,7 +10,7 @@ import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptC
 import { createRecord, receiptPaths, recoverRecord } from '../records/integrity/create-record.ts'
 import { type OpenConversation, openConversation } from '../run/conversation.ts'
 import { latestElsewhere } from '../run/find-conversation.ts'
-import { preconnect } from '../setup/provider-pool.ts'
+import { preconnect, withFoundModels } from '../setup/provider-pool.ts'
 import { warnOfWeakKeys } from '../setup/setup.ts'
 import { type Home, openHome } from './open-home.ts'
 import { openRecords, toFailure } from './open-records.ts'
@@ -58,7 +58,8 @@ export async function openHost(given: Setup, { ahead = true }: OpenHostOptions =
 
   const conversation: Host['conversation'] = async (which, { setup: other = setup, ...options }) => {
     if (!options.provider && other !== setup && other !== given) preconnect(other)
-    const profile = home.services.profiles.of(narrowSetup(other, options.access))
+    const known = options.provider ? other : await withFoundModels(other)
+    const profile = home.services.profiles.of(narrowSetup(known, options.access))
     try {
       await settled.get()
       const made = await openConversation({ home, profile, which, options, schedules: schedules.get, closed: () => void open.delete(made) })

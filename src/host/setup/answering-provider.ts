@@ -30,6 +30,11 @@ function isVendors({ kind, baseUrl }: WireProvider): boolean {
   return baseUrl === undefined ? kind === 'openai' || kind === 'anthropic' : baseUrl === knownProvider('openrouter', {})?.baseUrl
 }
 
+/** Returns the model that a provider is asked for; empty when only its server knows. */
+export function modelOf({ defaultProvider, defaultModel }: Config, { name, model }: WireProvider): string {
+  return name === defaultProvider ? defaultModel : model
+}
+
 /** The offline helper counts no tokens, and is not a model. */
 export function isOffline(config: Config, name: string): boolean {
   const answers = providerNamed(config, name)

@@ -1,6 +1,6 @@
 /** Creates providers from their tables in the configuration, with key, fetch and clock. */
 
-import { isWireProvider, providerNamed, type WireProvider } from '../../config/config.ts'
+import { isWireProvider, type ProviderConfig, providerNamed, reachableProviders, type WireProvider } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
 import { sleep } from '../../kit/abort.ts'
 import { errorText } from '../../kit/errors.ts'
@@ -13,22 +13,30 @@ import { createProviderFetch, preconnectTo } from '../../workspace/net/provider-
 import type { Environment, Setup } from '../api.ts'
 import { factsFileOf, factsOf, hasPrices, withFacts } from '../cost/model-facts.ts'
 import { FailureError } from '../failure.ts'
-import { missingKey, notOffline } from './answering-provider.ts'
+import { missingKey, modelOf, notOffline } from './answering-provider.ts'
 
 /** @throws FailureError `provider` when there is no provider of that name, its key is not set, or its fixture cannot be read */
-export async function providerFor(
-  setup: Pick<Setup, 'config' | 'log' | 'context'>,
-  name: string,
-  shared: SharedProviders = createSharedProviders(),
-): Promise<Provider> {
+export async function providerFor(setup: Connected, name: string, shared: SharedProviders = createSharedProviders()): Promise<Provider> {
   const unable = notOffline(setup, name) ?? missingKey(setup, name)
   if (unable) throw new FailureError('provider', `${unable}`)
   try {
-    return await connect({ ...setup, shared }, name, new Map())
+    return await connect({ ...(await withFoundModels(setup, name)), shared }, name, new Map())
   } catch (error) {
     throw error instanceof ProviderFailure ? new FailureError('provider', `${error.message}`) : error
   }
 }
+
+/** Fills in the models that only their server knows, because nobody named one. @throws FailureError `provider` when there is none */
+export async function withFoundModels<S extends Connected>(
+  setup: S,
+  name = setup.config.defaultProvider,
+): Promise<S & { readonly found?: string }> {
+  const isOpen = (each: ProviderConfig) => isWireProvider(each) && modelOf(setup.config, each) === ''
+  if (!reachableProviders(setup.config, name).some(isOpen)) return setup
+  return (await finder()).fillModels(setup, name)
+}
+
+const finder = () => import('./found-models.ts')
 
 /** Opens a connection to the configured provider's server before the first request. */
 export function preconnect({ config, context }: Pick<Setup, 'config' | 'context'>): void {
@@ -45,7 +53,8 @@ function once(made: ProvidersByName, name: string, make: () => Promise<Provider>
   return provider
 }
 
-type Connecting = Pick<Setup, 'config' | 'log' | 'context'> & { readonly shared: SharedProviders }
+type Connected = Pick<Setup, 'config' | 'log' | 'context'>
+type Connecting = Connected & { readonly shared: SharedProviders }
 
 async function connect(setup: Connecting, name: string, made: ProvidersByName): Promise<Provider> {
   const found = providerNamed(setup.config, name)
@@ -63,7 +72,9 @@ async function connect(setup: Connecting, name: string, made: ProvidersByName): 
     baseDir: setup.context.cwd,
     count: () => countStub(setup),
     brain: setup.shared.brain,
-    ...(isWireProvider(found) ? { lane: setup.shared.lane(keyOf(found, setup.context.env)) } : {}),
+    ...(isWireProvider(found)
+      ? { lane: setup.shared.lane(keyOf(found, setup.context.env)), models: async () => (await finder()).idsOf(setup, found) }
+      : {}),
     provider: (other) => once(made, other, () => connect(setup, other, made)),
   })
 }
@@ -119,7 +130,7 @@ async function brainOf({ dir, timeoutMs }: { readonly dir: string; readonly time
 
 /** Fills the rows that the settings leave open with what is known of the model that will be asked. */
 async function informed({ config, context, log }: Connecting, found: WireProvider) {
-  const model = found.name === config.defaultProvider ? config.defaultModel : found.model
+  const model = modelOf(config, found)
   const known = await factsOf(found, model, await factsFileOf(context.home))
   if (config.limits.maxRunUsd !== undefined && !hasPrices(known)) log('warn', unpriced(found.name, model))
   const longestAnswer = known.maxOutputTokens?.value

@@ -33,6 +33,8 @@ export type ProviderDeps = {
   random(): number
   /** Shared by all users of the same provider with the same key; absent when there is no other user. */
   readonly lane?: Lane
+  /** Asks the server for the names of its models that can chat; empty when it does not say. */
+  models?(): Promise<readonly string[]>
   now(): number
   /** Measures durations with a clock that nobody can set, in milliseconds; absent: the clock of the process. */
   monotonic?(): number

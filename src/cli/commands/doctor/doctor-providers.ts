@@ -6,6 +6,7 @@ import { proposeProviders } from '../../../config/known-providers.ts'
 import { factsFileOf, factsOf, hasPrices, type KnownFacts } from '../../../host/cost/model-facts.ts'
 import { assumed, windowOf, wireModel } from '../../../host/cost/model-window.ts'
 import { FailureError } from '../../../host/failure.ts'
+import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { sayWeakKey, weakKeys } from '../../../host/setup/setup.ts'
 import { proseBytes } from '../../../kit/tokens.ts'
 import type { Memory } from '../../../memory/memory.ts'
@@ -26,6 +27,18 @@ function providers({ config, context }: CliSetup): Finding[] {
     const remedy = state === 'bad' ? [`export ${model.apiKeyEnv}=…, or store it: braidclaw onboard`] : []
     return { what, state, says: `${model.name} (${model.kind}): ${model.apiKeyEnv} is not set`, remedy }
   })
+}
+
+/** Asks servers for the models that nobody named. Returns the setup with them. */
+export async function foundModels(setup: CliSetup): Promise<{ readonly setup: CliSetup; readonly findings: readonly Finding[] }> {
+  try {
+    const filled = await withFoundModels(setup)
+    const says = filled.found
+    return { setup: filled, findings: says === undefined ? [] : [{ what: 'model', state: 'ok', says }] }
+  } catch (error) {
+    if (!(error instanceof FailureError)) throw error
+    return { setup, findings: [{ what: 'model', state: 'bad', says: error.message }] }
+  }
 }
 
 /** Reports a key that is set although another provider answers: its owner most likely thinks that it is used. */

@@ -16,7 +16,7 @@ import { gatewaySettings, managerOf } from '../service/service.ts'
 import type { Finding } from './doctor-finding.ts'
 import { dashboardFindings, gatewayFindings } from './doctor-gateway.ts'
 import { homeFindings, leftovers, machineFindings, recordFindings, stopFinding } from './doctor-home.ts'
-import { costFindings, providerFindings, windowFindings } from './doctor-providers.ts'
+import { costFindings, foundModels, providerFindings, windowFindings } from './doctor-providers.ts'
 import { probe, sandboxFindings } from './doctor-sandbox.ts'
 import { channelFindings, scheduleFindings, serviceFindings, traceFindings, troubleFindings } from './doctor-service.ts'
 
@@ -34,11 +34,13 @@ export const doctor = {
     ['--json', 'for scripts'],
   ],
   async run(context, { workspace, probeSandbox = false, json = false }) {
-    const setup = loadSetup(context, { workspace })
-    if (probeSandbox) return probe(setup, json)
+    const loaded = loadSetup(context, { workspace })
+    if (probeSandbox) return probe(loaded, json)
+    const { setup, findings: models } = await foundModels(loaded)
     const findings = setup.redactor.value([
       ...homeFindings(setup),
       ...providerFindings(setup),
+      ...models,
       ...(await costFindings(setup)),
       ...(await withMemory(setup, (memory, problem) => recorded(setup, memory, problem))),
       stopFinding(setup),

@@ -5,6 +5,8 @@ import { describeProblem } from '../../../config/config.ts'
 import { describeStep, type InitInput, initHome } from '../../../config/init.ts'
 import { anyVariable, type Proposal, proposeProviders } from '../../../config/known-providers.ts'
 import { createDatabase } from '../../../host/open/open-records.ts'
+import { choose } from '../../../host/setup/found-models.ts'
+import { errorText } from '../../../kit/errors.ts'
 import type { Command, Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
@@ -23,9 +25,23 @@ export const init = {
     ['--seed-defaults', 'with 5 rounds a turn and 15 s a command'],
   ],
   async run(context, { workspace, seedDefaults, json = false }) {
-    await initialise(context, { workspace, seedDefaults, json, proposals: proposeProviders(context.env) })
+    const proposals = await Promise.all(proposeProviders(context.env).map((each) => withModel(context, each)))
+    await initialise(context, { workspace, seedDefaults, json, proposals: proposals.flat() })
   },
 } as const satisfies Command<typeof flags>
+
+/** Fills in the model that the server has now; without an answer of the server there is nothing to write. */
+async function withModel(context: CliContext, proposal: Proposal): Promise<Proposal[]> {
+  if (proposal.model !== '') return [proposal]
+  const found = choose({ log: () => {}, context }, { ...proposal, kind: 'openai-compatible' })
+  return found.then(
+    ({ id }) => [{ ...proposal, model: id }],
+    (error: unknown) => {
+      context.process.stderr.write(`note: ${proposal.because} is set, and not written: ${errorText(error)}; then run init again\n`)
+      return []
+    },
+  )
+}
 
 type Wanted = {
   readonly workspace?: string

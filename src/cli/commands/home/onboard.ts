@@ -9,12 +9,11 @@ import { loadConfig } from '../../../config/load.ts'
 import { isOfflineDefault } from '../../../config/offline-default.ts'
 import { homePaths } from '../../../config/paths.ts'
 import { errorCode, explainErrno, readConfigFile } from '../../../config/text/read-toml-file.ts'
+import { idsOf } from '../../../host/setup/found-models.ts'
 import { providerFor } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { sleep } from '../../../kit/abort.ts'
-import { listModels, type Models, type Probe, probeProvider } from '../../../providers/probe-provider.ts'
+import { type Probe, probeProvider } from '../../../providers/probe-provider.ts'
 import { weaknessOf } from '../../../security/redaction/secret-forms.ts'
-import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
 import type { Command } from '../../args/command.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 import { askForProvider, Cancelled, type Candidate, createPrompts, type Prompts } from '../../onboard/questions.ts'
@@ -48,7 +47,10 @@ export const onboard = {
 async function findCandidate(onboarding: Onboarding): Promise<Candidate | undefined> {
   const { context, setup, prompts } = onboarding
   const text = configText(context)
-  const models = (candidate: Candidate) => modelsOf(context, setup, candidate)
+  const models = (candidate: Candidate) => {
+    const { name, baseUrl, apiKeyEnv } = candidate.proposal
+    return idsOf({ log: setup.log, context: { env: withKey(context, candidate) } }, { name, kind: 'openai-compatible', baseUrl, apiKeyEnv })
+  }
   for (;;) {
     const candidate = await askForProvider({ prompts, env: context.env, models, nameFor: (proposal) => nameFor(text, proposal) })
     if (candidate === undefined || (await isWanted(onboarding, candidate))) return candidate
@@ -128,16 +130,6 @@ async function tryCandidate(context: CliContext, setup: CliSetup, candidate: Can
   if (key && !weaknessOf(key.value)) context.redactor.register(key.value, key.name)
   const config = configWith(context, candidate)
   return probeProvider(await providerFor({ config, log: setup.log, context: { ...context, env } }, proposal.name), Date.now)
-}
-
-/** Returns the models that the server lists. */
-async function modelsOf(context: CliContext, setup: CliSetup, candidate: Candidate): Promise<readonly string[]> {
-  const { baseUrl = '', apiKeyEnv } = candidate.proposal
-  const apiKey = apiKeyEnv ? withKey(context, candidate)[apiKeyEnv] : undefined
-  const config = { kind: 'openai-compatible' as const, model: '', baseUrl, totalTimeoutS: 5, ...(apiKey ? { apiKey } : {}) }
-  const deps = { fetch: createProviderFetch({ baseUrl }), log: setup.log, sleep: sleep, random: Math.random, now: Date.now }
-  const found: Models = await listModels(candidate.proposal.name, config, deps)
-  return found.ok ? found.models : []
 }
 
 function withKey({ env }: CliContext, { key }: Candidate): CliContext['env'] {

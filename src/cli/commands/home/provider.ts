@@ -1,11 +1,14 @@
-/** Implements `provider list | test`. */
+/** Implements `provider list | test | models`. */
 
+import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { isWireProvider, type ProviderConfig, providerNamed, type WireProvider } from '../../../config/config.ts'
 import { type Fact, factsFileOf, factsOf, hasPrices, type KnownFacts } from '../../../host/cost/model-facts.ts'
+import { missingKey } from '../../../host/setup/answering-provider.ts'
+import { modelsOf } from '../../../host/setup/found-models.ts'
 import { providerFor } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { didYouMean, visible } from '../../../kit/text.ts'
-import { probeProvider } from '../../../providers/probe-provider.ts'
+import { count, didYouMean, visible } from '../../../kit/text.ts'
+import { type Models, probeProvider, type ServerModel } from '../../../providers/probe-provider.ts'
 import { catalogueSource } from '../../../providers/wire/facts/catalogue.ts'
 import type { Arguments, Command } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
@@ -57,29 +60,33 @@ export const test = {
 /** Returns the model, or the providers that a wrapper passes requests to. */
 function answering(provider: ProviderConfig): string {
   if (provider.kind === 'reliable') return provider.providers.join(', ')
-  return provider.kind === 'router' ? Object.values(provider.routes).join(', ') : provider.model
+  return provider.kind === 'router' ? Object.values(provider.routes).join(', ') : provider.model || '(its server is asked)'
 }
 
-/** Implements `provider models`: it shows what is known of the models that are configured, and where each fact comes from. */
 const modelArgs = {
   name: {
     type: 'text',
     optional: true,
-    about: 'A provider, or PROVIDER/MODEL; without it: the model of each provider, and all of models.toml',
+    complete: 'providers',
+    about: 'A provider, whose server is asked; or PROVIDER/MODEL, what is known of one model; without it: every provider, and models.toml',
   },
 } as const satisfies Arguments
 
-type ModelChoice = { readonly provider: WireProvider; readonly model: string }
+type ModelChoice = Partial<ServerModel> & { readonly provider: WireProvider; readonly model: string }
 
+/** Asks servers for their models, shows what is known of those that are configured, and where each fact comes from. */
 export const models = {
   flags: jsonFlag,
   args: modelArgs,
   examples: [
-    ['', 'the models that are configured'],
-    ['openai/gpt-5.4', 'any model of a provider'],
+    ['ollama', 'the models that its server has'],
+    ['', 'the models of every provider, and what is known of those that are configured'],
+    ['openai/gpt-5.4', 'what is known of any model of a provider'],
   ],
+  exits: [8],
   async run(context, { json = false }, { name }) {
-    const { config } = loadSetup(context)
+    const setup = loadSetup(context)
+    const { config, redactor } = setup
     const providers = Object.values(config.providers.models).filter(isWireProvider)
     const file = await factsFileOf(context.home)
     const { stdout, stderr } = context.process
@@ -88,22 +95,50 @@ export const models = {
         stderr.write(
           `warn: models.toml: unknown provider ${JSON.stringify(provider)}${didYouMean(provider, Object.keys(config.providers.models))}\n`,
         )
-    const asked = name === undefined ? all(providers, config, file.names) : [one(providers, name)]
+    const chosen = (name === undefined ? all(providers, config, file.names) : [one(providers, name)]).filter(({ model }) => model !== '')
+    const asked = providers.filter((each) => name === undefined || each.name === name)
+    const lists = await Promise.all(asked.map(async (provider) => ({ provider, answer: await askForModels(setup, provider) })))
+    const listed = lists.flatMap(({ provider, answer }) =>
+      answer.ok ? answer.models.map((each) => ({ provider, model: each.id, ...each })) : [],
+    )
+    const others = chosen.filter(({ provider, model }) => !listed.some((each) => each.provider === provider && each.model === model))
     const rows = await Promise.all(
-      asked.map(async ({ provider, model }) => ({ provider, model, known: await factsOf(provider, model, file) })),
+      [...(json ? [...others, ...listed] : chosen)].map(async (row) => ({ ...row, known: await factsOf(row.provider, row.model, file) })),
     )
     if (json)
-      return void stdout.write(
-        `${JSON.stringify(rows.map(({ provider, model, known }) => ({ provider: provider.name, model, ...known })))}\n`,
+      stdout.write(
+        `${JSON.stringify(rows.map(({ provider, id, known, ...row }) => ({ provider: provider.name, listed: id !== undefined, ...row, ...known })))}\n`,
       )
-    if (rows.length === 0) stderr.write('no provider over the network is configured; the others (mock, stub, fifo) have no facts\n')
-    for (const { provider, model, known } of rows)
-      stdout.write(`${[`${visible(`${provider.name}/${model}`)}`, ...linesOf(known)].join('\n  ')}\n`)
-    stdout.write(
-      `The table of this program is ${catalogueSource.name} of ${catalogueSource.date}; models.toml in the home overrides it (docs/cost.md).\n`,
-    )
+    else {
+      if (providers.length === 0) stderr.write('no provider over the network is configured; the others (mock, stub, fifo) have no facts\n')
+      for (const { provider, model, known } of rows)
+        stdout.write(`${[`${visible(`${provider.name}/${model}`)}`, ...linesOf(known)].join('\n  ')}\n`)
+      for (const { provider, answer } of lists) if (answer.ok) stdout.write(listText(provider, answer.models))
+      stdout.write(
+        `The table of this program is ${catalogueSource.name} of ${catalogueSource.date}; models.toml in the home overrides it (docs/cost.md).\n`,
+      )
+    }
+    for (const { provider, answer } of lists) {
+      if (answer.ok) continue
+      const says = redactor.text(`the models of "${provider.name}" cannot be listed: ${answer.failure.message}`)
+      if (name !== undefined) throw new CliExit(exitCodes.provider, `error: ${says}`)
+      stderr.write(`warn: ${says}\n`)
+    }
   },
 } as const satisfies Command<typeof jsonFlag, typeof modelArgs>
+
+async function askForModels(setup: CliSetup, provider: WireProvider): Promise<Models> {
+  const message = missingKey(setup, provider.name)
+  return message === undefined ? modelsOf(setup, provider) : { ok: false, failure: { code: 'auth', message } }
+}
+
+function listText({ name, baseUrl }: WireProvider, models: readonly ServerModel[]): string {
+  const rows = models
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    .map(({ id, isLoaded, isChat }) => `  ${visible(id)}${isLoaded ? '  (loaded)' : ''}${isChat ? '' : '  (does not chat)'}\n`)
+  const where = baseUrl === undefined ? '' : ` at ${baseUrl}`
+  return `${name}${where} has ${count(models.length, 'model')}${models.length > 0 ? `; to ask one: -m ${name}/MODEL` : ''}\n${rows.join('')}`
+}
 
 function all(
   providers: readonly WireProvider[],

@@ -8,6 +8,7 @@ import type { LoopOptions } from '../../../channels/terminal/conversation-loop.t
 import { channelSettings } from '../../../config/config.ts'
 import { NoConversation } from '../../../host/run/find-conversation.ts'
 import type { ActiveAgent } from '../../../host/setup/agent-profile.ts'
+import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import type { Command, Flags, Given } from '../../args/command.ts'
@@ -58,7 +59,8 @@ export const agent = {
     if (given.continueTurn && [given.message, given.attempts].some((each) => each !== undefined))
       throw new CliExit(exitCodes.usage, 'error: --continue-turn continues a turn that has its message already; omit -m and --attempts')
     if (given.role !== undefined) throw new CliExit(exitCodes.usage, 'error: --role belongs to --control')
-    const setup = loadSetup(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
+    const loaded = loadSetup(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
+    const setup = await withFoundModels(loaded)
     if (!channelSettings(setup.config, cliChannel).enabled)
       throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
     const activeAgent =

@@ -10,6 +10,7 @@ import { channelSettings } from '../../../config/config.ts'
 import type { Conversation, Host } from '../../../host/api.ts'
 import { filterOptions } from '../../../host/run/filter-options.ts'
 import { type AgentProfile, agentProfileOf, runAgent, sessionOf, soulOf } from '../../../host/setup/agent-profile.ts'
+import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import type { Arguments, Command } from '../../args/command.ts'
@@ -41,7 +42,8 @@ export const filter = {
     const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
     // The program llm has its own model names.
     const ours = flags.toolBackend === 'llm' ? {} : { model }
-    const setup = loadSetup(context, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
+    const loaded = loadSetup(context, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
+    const setup = flags.toolBackend === 'llm' ? loaded : await withFoundModels(loaded)
     if (!channelSettings(setup.config, cliChannel).enabled)
       throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
     const agentProfile = agentProfileOf(setup)

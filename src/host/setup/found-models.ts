@@ -1,0 +1,62 @@
+/** Asks the servers of providers which models they have, and chooses one where nobody named one. */
+
+import { isWireProvider, reachableProviders, type WireProvider } from '../../config/config.ts'
+import { sleep } from '../../kit/abort.ts'
+import { listModels, type Models } from '../../providers/probe-provider.ts'
+import { baseUrlOf } from '../../providers/wire/provider-settings.ts'
+import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
+import type { Setup } from '../api.ts'
+import { FailureError } from '../failure.ts'
+import { modelOf } from './answering-provider.ts'
+
+type Connected = Pick<Setup, 'config' | 'log' | 'context'>
+type Around = Pick<Setup, 'log'> & { readonly context: Pick<Setup['context'], 'env'> }
+type Server = Pick<WireProvider, 'name' | 'kind' | 'baseUrl' | 'apiKeyEnv'> & { readonly totalTimeoutS?: number }
+
+/** Asks the server of a provider for its models. */
+export function modelsOf({ log, context: { env } }: Around, { name, ...server }: Server): Promise<Models> {
+  const config = { ...server, model: '', apiKey: env[server.apiKeyEnv ?? ''] }
+  const fetch = createProviderFetch({ baseUrl: baseUrlOf(config) ?? '' })
+  return listModels(name, config, { fetch, log, sleep: sleep, random: Math.random, now: Date.now })
+}
+
+/** Returns the names of the models that can chat, in their order; empty when the server does not say. */
+export async function idsOf(around: Around, server: Server): Promise<readonly string[]> {
+  const found = await modelsOf(around, { ...server, totalTimeoutS: 5 })
+  return found.ok ? found.models.flatMap(({ id, isChat }) => (isChat ? [id] : [])).sort() : []
+}
+
+/**
+ * Returns the setup with a model for each provider that has none: the one that is loaded, else the first that can chat.
+ * @throws FailureError `provider` when the server of that provider does not answer, or has no such model
+ */
+export async function fillModels<S extends Connected>(setup: S, name: string): Promise<S & { readonly found?: string }> {
+  const { config } = setup
+  const open = reachableProviders(config, name).flatMap((each) => (isWireProvider(each) && modelOf(config, each) === '' ? [each] : []))
+  // One that does not answer is no reason to ask none of a chain.
+  const orNone = (error: unknown) => (open[0]?.name === name ? Promise.reject(error) : [])
+  const found = (await Promise.all(open.map((each) => choose(setup, each).then((model) => [{ each, ...model }], orNone)))).flat()
+  const [first] = found
+  if (!first) return setup
+  const models = Object.fromEntries(found.map(({ each, id }) => [each.name, { ...each, model: id }]))
+  const defaultModel = config.defaultModel || (name === config.defaultProvider ? first.id : '')
+  const says = found.map(({ each, id, why }) => `${each.name}/${id} is ${why}`).join('; ')
+  return { ...setup, config: { ...config, defaultModel, providers: { models: { ...config.providers.models, ...models } } }, found: says }
+}
+
+/** Returns the model that answers when nobody names one, and why it is that one. @throws FailureError `provider` when there is none */
+export async function choose(around: Around, server: Server): Promise<{ readonly id: string; readonly why: string }> {
+  const { name, baseUrl } = server
+  const asked = await modelsOf(around, server)
+  const other = `name one: -m ${name}/MODEL`
+  const no = (why: string, advice: string) =>
+    new FailureError('provider', `no model is named, and the server of "${name}" ${why}; ${advice}`)
+  if (!asked.ok) throw no(`does not say what it has: ${asked.failure.message}`, `start the server, or ${other}`)
+  const chat = asked.models.filter(({ isChat }) => isChat)
+  const loaded = chat.filter(({ isLoaded }) => isLoaded)
+  const [first] = loaded.length === 1 ? loaded : chat
+  const pull: { readonly [name: string]: string } = { ollama: 'get one: ollama pull qwen3:8b', lmstudio: 'get one: lms get qwen3-8b' }
+  if (!first) throw no(`at ${baseUrl} has none that can answer`, pull[name] ?? other)
+  const which = loaded.length === 1 ? 'loaded there' : 'the first there that can answer'
+  return { id: first.id, why: chat.length === 1 ? 'the only model there' : `${which}, of ${chat.length} models` }
+}
