@@ -96,7 +96,8 @@ type Layers = Pick<LayerContext, 'table'> & {
 
 function finish(input: LoadInput, { table, user, project, envFile, environment, agents, agent, flags, backend, base }: Layers): Loaded {
   const own = overlay(base, user.entries)
-  const shared = overlayProject(table, own, project.entries)
+  const merged = overlayProject(table, own, project.entries)
+  const shared = { ...merged, entries: withOnlyProvider(merged.entries) }
   const names = () => [...new Set([...providerNames(withProviderDefaults(shared.entries)), ...knownNames])]
   const standing = shared.entries.get('default_provider')?.value
   const split = [envFile.settings, environment, agent, flags].map((layer) => splitModel(layer.entries, names, standing))
@@ -234,6 +235,17 @@ function withDefaultProvider(base: Entries, env: LoadInput['env']): Entries {
   const [first] = proposeProviders(env)
   if (first === undefined) return base
   return new Map([...base, ['default_provider', entry(first.name, first.because)] as const])
+}
+
+/** Makes the only provider of the config file the default when nobody named one. A provider that others pass requests to does not count. */
+function withOnlyProvider(entries: Entries): Entries {
+  const configured = providerNames(entries).filter((name) => name !== 'local')
+  const members = new Set(configured.flatMap((name) => membersOf(entries, name).map((member) => member.name)))
+  const [only, ...others] = configured.filter((name) => !members.has(name))
+  const kind = entries.get(`${providerPrefix}${only}.kind`)
+  if (only === undefined || kind === undefined || others.length > 0 || entries.get('default_provider')?.origin.source !== 'default')
+    return entries
+  return new Map([...entries, ['default_provider', { value: only, origin: kind.origin }] as const])
 }
 
 /**

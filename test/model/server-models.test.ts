@@ -202,3 +202,39 @@ describe('a model that is not there', () => {
     expect([again.code, again.stdout]).toEqual([0, 'Hello from afar.\n'])
   })
 })
+
+describe('a config file without default_provider', () => {
+  const table = (name: string, url: string, kind = 'openai-compatible') =>
+    `[providers.models.${name}]\nkind = "${kind}"\nmodel = "m-${name}"\nbase_url = "${url}"\n`
+
+  test('its only provider answers, also beside a key in the environment', async () => {
+    using far = server({})
+    using at = nest()
+    at.config(table('far', far.url))
+    const { code, stdout, stderr } = await at.run(['hello there'], { env: { OPENAI_API_KEY: 'sk-planted-0123456789' } })
+    expect([code, stdout, stderr, far.said().map(modelIn)]).toEqual([0, 'Hello from afar.\n', '', ['m-far']])
+    const named = await at.run(['-m', 'other', 'hello there'])
+    expect([named.code, far.said().map(modelIn).at(-1)]).toEqual([0, 'other'])
+  })
+
+  test('so does a wrapper of all the others', async () => {
+    using far = server({})
+    using at = nest()
+    at.config(`${table('far', far.url)}${table('near', far.url)}[providers.models.w]\nkind = "reliable"\nproviders = ["near", "far"]\n`)
+    expect((await at.run(['hello there'])).code).toBe(0)
+    expect(far.said().map(modelIn)).toEqual(['m-near'])
+  })
+
+  test('of several none answers, and the message says how to choose', async () => {
+    using far = server({})
+    using at = nest()
+    at.config(table('far', far.url) + table('near', far.url))
+    for (const args of [['hello there'], ['agent', '-m', 'hello there']]) {
+      const { code, stdout, stderr } = await at.run(args)
+      expect([code, stdout]).toEqual([8, ''])
+      expect(stderr).toContain('several providers are configured (far, near), and none is the default; write default_provider = "far"')
+    }
+    expect((await at.run(['-m', 'near', 'hello there'])).code).toBe(0)
+    expect((await at.run(['hello there'], { env: { BRAIDCLAW_PROVIDER: 'local' } })).code).toBe(0)
+  })
+})

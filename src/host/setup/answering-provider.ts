@@ -4,11 +4,18 @@ import { type Config, isWireProvider, providerNamed, type WireProvider } from '.
 import { anyVariable, knownProvider, proposeProviders } from '../../config/known-providers.ts'
 import type { Environment, Setup } from '../api.ts'
 
+type Answering = Pick<Setup, 'config' | 'context'> & Partial<Pick<Setup, 'origins'>>
+
 /**
- * A user who names a model expects an answer of that model, so the offline helper must not answer instead. @returns the problem; undefined
- * when the provider may answer
+ * A user who names a model, or configures several, expects an answer of a model, so the offline helper must not answer instead. @returns the
+ * problem; undefined when the provider may answer
  */
-export function notOffline({ config, context: { env } }: Pick<Setup, 'config' | 'context'>, name: string): string | undefined {
+export function notOffline({ config, origins, context: { env } }: Answering, name: string): string | undefined {
+  const models = Object.values(config.providers.models).filter(isWireProvider)
+  if (name === 'local' && origins?.default_provider?.source === 'default' && models.length > 1) {
+    const names = models.map((each) => each.name)
+    return `several providers are configured (${names.join(', ')}), and none is the default; write default_provider = "${names[0]}" at the top of the config file, or ask one: -m ${names[0]}`
+  }
   if (name !== config.defaultProvider || !isOffline(config, name) || !isOtherModel(config)) return undefined
   const { defaultModel } = config
   const [first] = proposeProviders(env)

@@ -16,7 +16,11 @@ import { FailureError } from '../failure.ts'
 import { missingKey, modelOf, notOffline } from './answering-provider.ts'
 
 /** @throws FailureError `provider` when there is no provider of that name, its key is not set, or its fixture cannot be read */
-export async function providerFor(setup: Connected, name: string, shared: SharedProviders = createSharedProviders()): Promise<Provider> {
+export async function providerFor(
+  setup: Connected & Partial<Pick<Setup, 'origins'>>,
+  name: string,
+  shared: SharedProviders = createSharedProviders(),
+): Promise<Provider> {
   const unable = notOffline(setup, name) ?? missingKey(setup, name)
   if (unable) throw new FailureError('provider', `${unable}`)
   try {
