@@ -5,7 +5,7 @@ import type { CliContext } from '../channels/terminal/context.ts'
 import { createPrinter } from '../channels/terminal/printer.ts'
 import { stdinKind } from '../channels/terminal/tty.ts'
 import type { Runnable } from './args/command.ts'
-import { resolveCommand } from './args/resolve-command.ts'
+import { mayBeForeign, resolveCommand } from './args/resolve-command.ts'
 import { scan } from './args/scan.ts'
 import { filterFlags } from './args/turn-flags.ts'
 import { commands } from './commands/list.ts'
@@ -34,18 +34,22 @@ function contextFor(words: readonly string[]): CliContext {
   }
 }
 
+/** Loads the texts that a turn does not need. */
+const loadHelp = () => import('./args/help.ts')
+
 async function run(context: CliContext, words: readonly string[]): Promise<number> {
   const { stdout, stderr } = context.process
   if (words[0] === '__complete') {
     await (await import('./args/complete.ts')).complete(context, commands, words[1] ?? 'bash', words.slice(2))
     return 0
   }
-  const meaning = resolveCommand(commands, filterFlags, words, stdinKind())
+  const foreign = mayBeForeign(commands, filterFlags, words) ? { neighbours: (await loadHelp()).otherPrograms() } : {}
+  const meaning = resolveCommand(commands, filterFlags, words, { stdin: stdinKind(), ...foreign })
   if (meaning.kind === 'run') return runCommand(context, meaning.row, meaning.words)
   if (meaning.kind === 'doubt') stderr.write(meaning.message)
   else if (meaning.kind === 'version') stdout.write(`${version}\n`)
   else {
-    const { helpOf, rootHelp } = await import('./args/help.ts')
+    const { helpOf, rootHelp } = await loadHelp()
     stdout.write(meaning.row ? await helpOf(commands, meaning.row) : await rootHelp(commands))
   }
   return meaning.kind === 'doubt' || words.length === 0 ? exitCodes.usage : 0
@@ -59,7 +63,10 @@ async function runCommand(context: CliContext, { name, load }: Runnable, words: 
     const { faults, flags, args } = scan(command, words)
     if (faults.length > 0) {
       const advice = command.advice?.(words)
-      stderr.write(`${faults.map((fault) => `error: ${fault}\n`).join('')}See: braidclaw ${name} --help${advice ? `. ${advice}` : ''}\n`)
+      const { withHint } = await loadHelp()
+      stderr.write(
+        `${faults.map((fault) => `error: ${withHint(command, fault)}\n`).join('')}See: braidclaw ${name} --help${advice ? `. ${advice}` : ''}\n`,
+      )
       return command.usageExit ?? exitCodes.usage
     }
     await command.run(context, flags, args)

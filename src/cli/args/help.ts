@@ -3,6 +3,7 @@
 import { exitCodeHelp } from '../exit.ts'
 import type { AnyCommand, Argument, Flag } from './command.ts'
 import { below, isRunnable, type List, type Listed, lastWord, type Runnable, spelled } from './command.ts'
+import { type Neighbours, neighbours } from './neighbours.ts'
 
 const width = 80
 
@@ -152,4 +153,15 @@ function wrapped(head: string, text: string, indent = 0): string {
 
 function page(blocks: readonly string[]): string {
   return `${blocks.join('\n\n')}\n`
+}
+
+/** Returns the commands and flags of other programs, with what does the same here. */
+export function otherPrograms(): Neighbours {
+  return neighbours
+}
+
+/** Adds to an unknown flag of a turn what the flag of another program is called here. */
+export function withHint({ flags = {} }: Pick<AnyCommand, 'flags'>, fault: string): string {
+  const [, flag = ''] = /^no flag "(-[^"]+)"/.exec(fault) ?? []
+  return 'outputFormat' in flags && Object.hasOwn(neighbours.flags, flag) ? `no flag "${flag}"; here: ${neighbours.flags[flag]}` : fault
 }

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import { commands } from '../commands/list.ts'
+import { neighbours } from './neighbours.ts'
 import type { Stdin } from './resolve-command.ts'
-import { resolveCommand } from './resolve-command.ts'
+import { mayBeForeign, pasteable, resolveCommand } from './resolve-command.ts'
 import { filterFlags } from './turn-flags.ts'
 
 /** Returns the message of an ambiguous line; otherwise the kind, the command, and its words. */
 const meaning = (line: readonly string[], stdin: Stdin = 'nothing') => {
-  const found = resolveCommand(commands, filterFlags, line, stdin)
+  const found = resolveCommand(commands, filterFlags, line, { stdin, ...(mayBeForeign(commands, filterFlags, line) ? { neighbours } : {}) })
   if (found.kind === 'doubt') return found.message
   if (found.kind === 'version') return ['version']
   return found.kind === 'help' ? ['help', found.row?.name ?? ''] : [found.row.name, ...found.words]
@@ -32,10 +33,10 @@ describe('in doubt nothing is asked of a model', () => {
   })
 
   test('it says how to ask it all the same', () => {
-    expect(meaning(['agnet'])).toContain('braidclaw -- agnet')
+    expect(meaning(['agnet'])).toContain('braidclaw agent -m agnet')
     expect(meaning(['-s', 'shout', 'sesion'])).toContain('braidclaw -s shout -- sesion')
     expect(meaning(['-s', 'it costs $5', 'sesion'])).toContain("braidclaw -s 'it costs $5' -- sesion")
-    expect(meaning(['sesion', 'load', '`id` b'])).toContain("braidclaw -- sesion load '`id` b'")
+    expect(meaning(['sesion', 'load', '`id` b'])).toContain("braidclaw agent -m 'sesion load `id` b'")
   })
 })
 
@@ -55,14 +56,42 @@ describe('a word that is a command of another program is not asked of a model', 
     for (const stdin of ['terminal', 'nothing'] as const) {
       expect(meaning(line, stdin)).toStartWith(`error: no command "${line[0]}"; `)
       expect(meaning(line, stdin)).toContain(says)
-      expect(meaning(line, stdin)).toContain(`To ask it all the same: braidclaw -- ${line.join(' ')}`)
+      expect(meaning(line, stdin)).toContain(`To ask it as a question: braidclaw agent -m ${pasteable([line.join(' ')])}`)
     }
-    expect(meaning(line, 'data')).toEqual(['filter', ...line])
+    if (line.length === 1) expect(meaning(line, 'data')).toEqual(['filter', ...line])
+    else expect(meaning(line, 'data')).toBe(meaning(line))
+  })
+
+  test.each([
+    ...['plugin install x', 'sop', 'sop run deploy', 'mcp list', 'mcp', 'skill', 'skills list', 'wiggum run', 'acp', 'stdio', 'eval 1+1'],
+    ...['exec hello', 'hooks list', 'plan', 'plan my weekend', 'sessions', 'fork last', 'agents', 'agents list', 'import a.json'],
+    ...['review', 'review main', 'apply x.diff', 'Plugin install x', 'plugins list', 'plugn install', 'skils list', 'mcp --json list'],
+    ...['--json mcp list', '-c plugin install x', 'extensions install https://example.org/x.git', 'mcp add x -- npx y', 'export'],
+  ])('%s, which is a command of other programs and none of ours', (text) => {
+    const line = text.split(' ')
+    for (const stdin of ['terminal', 'nothing'] as const) {
+      expect(meaning(line, stdin)).toMatch(/^error: no command ".*"[;] .*To ask it as a question: braidclaw agent -m /)
+    }
+  })
+
+  test('one argument with spaces is a message, and beside data a word is an instruction', () => {
+    for (const line of [['plugin install x'], ['mcp list'], ['plan my weekend'], ['sop ']])
+      for (const stdin of ['terminal', 'nothing', 'data'] as const) expect(meaning(line, stdin)).toEqual(['filter', ...line])
+    for (const line of [['review'], ['plan'], ['exec', 'hello'], ['apply', 'this']])
+      expect(meaning(line, 'data')).toEqual(['filter', ...line])
+    expect(meaning(['--', 'plugin', 'install', 'x'])).toEqual(['filter', '--', 'plugin', 'install', 'x'])
+    expect(meaning(['plugin', 'install', 'x'], 'data')).toContain('no command "plugin"')
+  })
+
+  test('no command of ours is in the list of the others, and each of theirs says what to do here', () => {
+    const theirs = Object.entries({ ...neighbours.everydayCommands, ...neighbours.strangeCommands })
+    expect(theirs.filter(([word]) => commands.some(({ name, load }) => name === word && load !== undefined))).toEqual([])
+    expect(theirs.filter(([word, says]) => word !== word.toLowerCase() || says === '')).toEqual([])
   })
 
   test('of a person at a terminal any single word; of a script, or beside data, none', () => {
     expect(meaning(['summarise'], 'terminal')).toBe(
-      'error: no command "summarise"; all commands: braidclaw --help. To ask it all the same: braidclaw -- summarise\n',
+      'error: no command "summarise"; all commands: braidclaw --help. To ask it as a question: braidclaw agent -m summarise\n',
     )
     expect(meaning(['summarise'], 'nothing')).toEqual(['filter', 'summarise'])
     expect(meaning(['summarise'], 'data')).toEqual(['filter', 'summarise'])

@@ -3,6 +3,7 @@
 import { didYouMean, nearest } from '../../kit/text.ts'
 import { quoteText } from '../../security/command/syntax/quote.ts'
 import { aloneIn, below, type Flags, isRunnable, type List, type Listed, lastWord, named, type Runnable } from './command.ts'
+import type { Neighbours } from './neighbours.ts'
 import { scan } from './scan.ts'
 
 type ResolvedCommand =
@@ -14,8 +15,23 @@ type ResolvedCommand =
 
 const helps = ['--help', '-h', '--help-all', '--helpAll', '-H']
 
+type Around = {
+  readonly stdin: Stdin
+  /** Needed where the first word may be a command of another program. */
+  readonly neighbours?: Neighbours
+}
+
+/** Tells whether the first word that is not a flag looks like a command, and the line begins with none of ours. */
+export function mayBeForeign(list: List, flags: Flags, words: readonly string[]): boolean {
+  if (named(list, words)) return false
+  const end = words.indexOf('--')
+  const [asked] = scan({ flags, args: asking }, words.slice(0, end < 0 ? words.length : end)).words
+  return asked !== undefined && isBare(asked)
+}
+
 /** Treats a line that names no command as a question, with the flags of the filter. */
-export function resolveCommand(list: List, flags: Flags, words: readonly string[], stdin: Stdin): ResolvedCommand {
+export function resolveCommand(list: List, flags: Flags, words: readonly string[], around: Around): ResolvedCommand {
+  const { stdin } = around
   const [first] = words
   if (first === undefined) return stdin === 'data' ? toFilter(list, words) : { kind: 'help' }
   if (first === 'help') return helpOf(list, words.slice(1))
@@ -26,8 +42,8 @@ export function resolveCommand(list: List, flags: Flags, words: readonly string[
   if (/^--\w/.test(first) && nearest(first, ['--help', '--version']))
     return doubt(`no flag "${first}"${didYouMean(first, ['--help', '--version'])} See: braidclaw --help`)
   if (first === 'version' && words.length === 1) return { kind: 'version' }
-  const message = isBare(first) ? noCommand(list, flags, words, stdin) : undefined
-  return message === undefined ? (afterFlags(list, flags, words) ?? toFilter(list, words)) : doubt(message)
+  const message = isBare(first) ? noCommand(list, flags, words, around) : undefined
+  return message === undefined ? (afterFlags(list, flags, words, around) ?? toFilter(list, words)) : doubt(message)
 }
 
 function toFilter(list: List, words: readonly string[]): ResolvedCommand {
@@ -68,15 +84,15 @@ function running(row: Runnable, words: readonly string[]): ResolvedCommand {
 }
 
 /** Returns the reason why a line that starts with this word is not a question. */
-function noCommand(list: List, flags: Flags, words: readonly string[], stdin: Stdin): string | undefined {
+function noCommand(list: List, flags: Flags, words: readonly string[], around: Around): string | undefined {
   const [first = '', second = ''] = words
-  const foreign = misplacedFlags(words, stdin)
+  const { words: asked, unsure } = scan({ flags, args: asking }, words)
+  const foreign = elsewhere(unsure ? words : asked, around)
   if (foreign !== undefined) return foreign
   const meant = similar(first, [...topNames(list), 'help'])
   const isCommand = meant !== undefined && (isAlone(flags, words) || below(list, meant).some(({ name }) => lastWord(name) === second))
-  if (isCommand)
-    return `no command "${first}"; did you mean "${meant}"? See: braidclaw --help. To ask it all the same: braidclaw -- ${pasteable(words)}`
-  return unknownWord(words, stdin)
+  if (isCommand) return sentence(unsure ? words : asked, `did you mean "${meant}"? See: braidclaw --help`)
+  return unknownWord(words, around.stdin)
 }
 
 /** A word among others is part of the question. */
@@ -86,11 +102,14 @@ function isAlone(flags: Flags, words: readonly string[]): boolean {
 }
 
 /** Detects flags followed by a single word that is, or resembles, a command: the command has to come first. */
-function afterFlags(list: List, flags: Flags, words: readonly string[]): ResolvedCommand | undefined {
+function afterFlags(list: List, flags: Flags, words: readonly string[], around: Around): ResolvedCommand | undefined {
   if (words[0]?.startsWith('-') !== true) return undefined
   const { escaped, faults, words: asked } = scan({ flags, args: asking }, words)
   const [word, ...more] = asked
-  if (escaped || faults.length > 0 || word === undefined || more.length > 0 || !isBare(word)) return undefined
+  if (escaped || faults.length > 0 || word === undefined || !isBare(word)) return undefined
+  const foreign = more.length > 0 ? elsewhere(asked, around) : undefined
+  if (foreign !== undefined) return doubt(foreign)
+  if (more.length > 0) return undefined
   const names = topNames(list)
   const meant = names.includes(word) ? word : similar(word, names)
   if (meant === undefined) return undefined
@@ -122,34 +141,17 @@ function doubt(what: string): ResolvedCommand {
 /** Describes stdin. When it carries data, a word is an instruction for that data. */
 export type Stdin = 'terminal' | 'data' | 'nothing'
 
-const connect = 'to connect a model: braidclaw onboard'
-const talk = 'for a conversation: braidclaw agent'
-const earlier = 'earlier conversations: braidclaw memory list; to continue the latest: braidclaw agent -c'
-const models = 'who can be asked: braidclaw provider list; to choose: -m PROVIDER/MODEL'
-const update = 'to update, run "git pull && npm ci" in the folder it was installed from'
-
-/** Words that are commands in other programs, with the equivalent here. */
-const instead: { readonly [word: string]: string } = {
-  ...{ login: connect, logout: connect, auth: connect, signin: connect, setup: connect, configure: connect, key: connect, keys: connect },
-  ...{ models, model: models, providers: models },
-  ...{ update, upgrade: update, install: update },
-  ...{ chat: talk, repl: talk, start: talk, ask: talk, exec: talk, prompt: talk },
-  ...{ history: earlier, sessions: earlier, resume: earlier, continue: earlier, conversations: earlier },
-  gateway: 'to answer over HTTP: braidclaw serve',
-  ...{ status: 'to check everything: braidclaw doctor', info: 'to check everything: braidclaw doctor' },
-  ...{ stop: 'to stop every tool: braidclaw estop', kill: 'to stop every tool: braidclaw estop' },
-  ...{ settings: 'the settings: braidclaw config show', preferences: 'the settings: braidclaw config show' },
-  commands: 'all commands: braidclaw --help',
-}
-
-const subcommands = ['list', 'login', 'logout', 'add', 'remove', 'show', 'status', 'set', 'get', 'test', 'now']
-
-/** Returns the equivalent of another program's command, with or without a sub-command. */
-function misplacedFlags(words: readonly string[], stdin: Stdin): string | undefined {
-  const [word = '', second, ...more] = words
-  if (stdin === 'data' || more.length > 0 || (second !== undefined && !subcommands.includes(second))) return undefined
-  const known = Object.hasOwn(instead, word.toLowerCase()) ? instead[word.toLowerCase()] : undefined
-  return known === undefined ? undefined : sentence(words, known)
+/** Returns what does here the work of another program's command. Beside data a word is an instruction, unless a sub-command follows. */
+function elsewhere(words: readonly string[], { stdin, neighbours }: Around): string | undefined {
+  if (neighbours === undefined) return undefined
+  const { everydayCommands, strangeCommands, subcommands } = neighbours
+  const [typed = '', second] = words
+  const isGroup = second !== undefined && subcommands.includes(second)
+  const known = { ...everydayCommands, ...strangeCommands }
+  const word = Object.hasOwn(known, typed.toLowerCase()) || !isGroup ? typed.toLowerCase() : (similar(typed, Object.keys(known)) ?? '')
+  if (!Object.hasOwn(known, word) || (stdin === 'data' && !isGroup)) return undefined
+  if (second !== undefined && !isGroup && !Object.hasOwn(strangeCommands, word)) return undefined
+  return sentence(words, known[word] ?? '')
 }
 
 /** A single word typed at a terminal most likely means a command; a script may ask a model one word. */
@@ -158,7 +160,7 @@ function unknownWord(words: readonly string[], stdin: Stdin): string | undefined
 }
 
 function sentence(words: readonly string[], what: string): string {
-  return `no command "${words[0]}"; ${what}. To ask it all the same: braidclaw -- ${pasteable(words)}`
+  return `no command "${words[0]}"; ${what}. To ask it as a question: braidclaw agent -m ${pasteable([words.join(' ')])}`
 }
 
 /** Quotes the words so that the shell passes exactly these words. */
