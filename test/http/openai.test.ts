@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import OpenAI, { APIError, NotFoundError } from 'openai'
+import { countingModel } from '../support/counting-model.ts'
 import { type Gateway, gateway } from '../support/gateway.ts'
 import { isDeep } from '../support/tier.ts'
 import { call, home, scripted } from '../support/turns.ts'
@@ -64,28 +65,6 @@ test('an answer after a tool call has its text and usage, and no tool call leave
   ])
   expect(answer.usage).toMatchObject({ prompt_tokens: 16, completion_tokens: 7, total_tokens: 23 })
 })
-
-type Asked = { readonly messages: readonly { readonly role: string; readonly content: string }[] }
-
-/** A model that answers "One two three.", with the requests that it got. */
-function countingModel() {
-  const asked: Asked[] = []
-  const server = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    async fetch(request) {
-      const unknown = unknownQuestion(request)
-      if (unknown) return unknown
-      asked.push(JSON.parse(await request.text()))
-      const chunks = ['One ', 'two ', 'three.'].map(
-        (content) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`,
-      )
-      return new Response(`${chunks.join('')}data: [DONE]\n\n`, { headers: { 'content-type': 'text/event-stream' } })
-    },
-  })
-  const config = `[providers.models.fake]\nkind = "openai-compatible"\nbase_url = "${server.url.href}v1"\nmodel = "m"\n`
-  return { asked, config, [Symbol.dispose]: () => void server.stop(true) }
-}
 
 test('the history of the client reaches the model, and a stream has the text in pieces', async () => {
   using model = countingModel()

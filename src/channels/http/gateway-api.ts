@@ -13,6 +13,7 @@ import { eventRoutes } from './routes/events.ts'
 import { openAiRoutes } from './routes/openai.ts'
 import { policyRoutes } from './routes/policy.ts'
 import { recordRoutes } from './routes/records.ts'
+import { responseRoutes } from './routes/responses.ts'
 import { runRoutes, runsRoutes } from './routes/runs.ts'
 import { schedulesRoutes } from './routes/schedules.ts'
 import { metricsRoutes, sessionRoutes, statusRoutes } from './routes/status.ts'
@@ -40,6 +41,7 @@ const gatewayRoutes: readonly Routes[] = [
   policyRoutes,
   eventRoutes,
   openAiRoutes,
+  responseRoutes,
   metricsRoutes,
   costRoutes,
   schedulesRoutes,

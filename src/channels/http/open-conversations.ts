@@ -254,7 +254,7 @@ function createTurnQueue(most = 16): TurnQueue {
   }
 }
 
-type StreamedTurn = Omit<TurnRequest, 'show' | 'begun'> & {
+export type StreamedTurn = Omit<TurnRequest, 'show' | 'begun'> & {
   readonly show: (event: AgentEvent, stream: EventStream) => void
   /** Sends what comes after the last event. */
   readonly ended?: (done: TurnDone, stream: EventStream) => void

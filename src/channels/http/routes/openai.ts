@@ -10,15 +10,13 @@ import type { AgentEvent, Ending } from '../../../runtime/event.ts'
 import { endingNote } from '../../../runtime/history-text.ts'
 import type { Message } from '../../../runtime/port.ts'
 import { type Gateway, type GatewayApi, toTurn } from '../gateway.ts'
-import { openAiFields, streamTurn, type TurnDone } from '../open-conversations.ts'
+import { openAiFields, type StreamedTurn, streamTurn, type TurnDone, type TurnRequest } from '../open-conversations.ts'
 
 const model = z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })
 const models = z.object({ object: z.literal('list'), data: z.array(model) })
 const completion = z.looseObject({ id: z.string(), object: z.literal('chat.completion'), model: z.string() })
 
 export function openAiRoutes(app: GatewayApi, { openConversations, setup }: Gateway): void {
-  const { defaultProvider, defaultModel } = setup.config
-  const names = ['braidclaw', `${defaultProvider}/${defaultModel}`]
   const modelOf = (id: string) => ({ id, object: 'model', created: 0, owned_by: 'braidclaw' }) as const
 
   app.openapi(
@@ -28,7 +26,7 @@ export function openAiRoutes(app: GatewayApi, { openConversations, setup }: Gate
       summary: 'The models of OpenAI’s API: the agent',
       responses: { 200: json(models, 'The agent') },
     }),
-    (c) => c.json({ object: 'list', data: names.map(modelOf) } as const, 200),
+    (c) => c.json({ object: 'list', data: modelNames(setup).map(modelOf) } as const, 200),
   )
   app.openapi(
     route('chat', {
@@ -38,7 +36,7 @@ export function openAiRoutes(app: GatewayApi, { openConversations, setup }: Gate
       request: { params: z.object({ id: z.string() }) },
       responses: { 200: json(model, 'The model') },
     }),
-    (c) => c.json(modelOf(known(c.req.valid('param').id)), 200),
+    (c) => c.json(modelOf(knownModel(setup, c.req.valid('param').id)), 200),
   )
   app.openapi(
     route('chat', {
@@ -52,49 +50,50 @@ export function openAiRoutes(app: GatewayApi, { openConversations, setup }: Gate
     }),
     async (c) => {
       const request = c.req.valid('json')
-      const head = { id: newId(), created: Math.floor(Date.now() / 1000), model: known(request.model) }
+      const head = { id: newId('chatcmpl'), created: Math.floor(Date.now() / 1000), model: knownModel(setup, request.model) }
       const { prompt, past } = turnInputOf(request)
       const turn = { ...toTurn(c, prompt), past, onApproval: 'end', onDisconnect: request.on_disconnect ?? 'cancel' } as const
       if (request.stream)
         return streamTurn(openConversations, { ...turn, ...chunksOf(head, request.stream_options?.include_usage ?? false) })
-      const pieces = createPieces()
-      const answer = { text: '' }
-      const show = (event: AgentEvent) => {
-        answer.text += pieces(event)
-      }
-      const done = await openConversations.turn({ ...turn, show })
-      const failure = failureOf(done.ending)
-      return failure ? errorResponse(failure, openAiFields(failure)) : c.json(completionOf(head, answer.text, done), 200)
+      const { text, done, failure } = await wholeAnswer(openConversations, turn)
+      return failure ?? c.json(completionOf(head, text, done), 200)
     },
   )
+}
 
-  function known(id: string): string {
-    if (names.includes(id)) return id
-    throw new HttpError(
-      404,
-      'model_not_found',
-      `unknown model ${JSON.stringify(id.slice(0, 100))}; use ${names.join(' or ')}`,
-      {},
-      { param: 'model' },
-    )
+function modelNames({ config: { defaultProvider, defaultModel } }: Gateway['setup']): readonly string[] {
+  return ['braidclaw', `${defaultProvider}/${defaultModel}`]
+}
+
+/** @throws HttpError 404 */
+export function knownModel(setup: Gateway['setup'], id: string): string {
+  const names = modelNames(setup)
+  if (names.includes(id)) return id
+  const why = `unknown model ${JSON.stringify(id.slice(0, 100))}; use ${names.join(' or ')}`
+  throw new HttpError(404, 'model_not_found', why, {}, { param: 'model' })
+}
+
+export function newId(prefix: 'chatcmpl' | 'resp' | 'msg'): string {
+  return createId(prefix, crypto.getRandomValues(new Uint8Array(15)))
+}
+
+/** Runs a turn for a client that waits for the whole answer. `failure`: the response to a turn that gave no answer. */
+export async function wholeAnswer(openConversations: Gateway['openConversations'], turn: Omit<TurnRequest, 'show'>) {
+  const pieces = createPieces()
+  const answer = { text: '' }
+  const show = (event: AgentEvent) => {
+    answer.text += pieces(event)
   }
-}
-
-function newId(): string {
-  return createId('chatcmpl', crypto.getRandomValues(new Uint8Array(15)))
-}
-
-type Chunks = {
-  readonly show: (event: AgentEvent, stream: EventStream) => void
-  readonly ended: (done: TurnDone, stream: EventStream) => void
-  readonly failed: (why: HttpError, stream: EventStream) => void
+  const done = await openConversations.turn({ ...turn, show })
+  const failure = failureOf(done.ending)
+  return { text: `${answer.text}${noteOf(done)}`.trim(), done, failure: failure && errorResponse(failure, openAiFields(failure)) }
 }
 
 /**
  * Streams a turn as the chunks of OpenAI's API. The first chunk names the role; the last ones say why the text ends, and what it used
  * when the client asked for that.
  */
-function chunksOf(head: AnswerHead, wantsUsage: boolean): Chunks {
+function chunksOf(head: AnswerHead, wantsUsage: boolean): Pick<StreamedTurn, 'show' | 'ended' | 'failed'> {
   const pieces = createPieces()
   const state: { role?: string } = { role: 'assistant' }
 
@@ -132,7 +131,7 @@ function chunksOf(head: AnswerHead, wantsUsage: boolean): Chunks {
   }
 }
 
-const content = z.union([z.string(), z.array(z.looseObject({ type: z.string() })), z.null()])
+export const content = z.union([z.string(), z.array(z.looseObject({ type: z.string() })), z.null()])
 const called = z.looseObject({ name: z.string(), arguments: z.string() })
 const call = z.looseObject({
   id: z.string(),
@@ -164,26 +163,42 @@ type CompletionRequest = z.infer<typeof completionRequest>
 
 type TurnInput = { readonly prompt: string; readonly past: Past }
 
+export const noTools = 'the tools of the agent stay inside it and run here, behind its gate; a client cannot bring its own'
 /** Lists parameters that ask for something that only the agent itself decides; the request is refused when one is present and not empty. */
 const refused: { readonly [name: string]: string } = {
-  tools: 'the tools of the agent stay inside it and run here, behind its gate; a client cannot bring its own',
-  functions: 'the tools of the agent stay inside it and run here, behind its gate; a client cannot bring its own',
+  tools: noTools,
+  functions: noTools,
   audio: 'audio is not supported',
   web_search_options: 'the agent decides by itself what it looks up',
 }
 
 /** @throws HttpError 400 that names the parameter */
 function turnInputOf(request: CompletionRequest): TurnInput {
-  for (const [name, why] of Object.entries(refused)) if (!isEmpty(request[name])) throw unsupported(name, `${name}: ${why}; leave it out`)
+  assertNone(request, refused)
   if ((request.n ?? 1) !== 1) throw unsupported('n', 'n: one answer at a time; leave it out')
-  const format = request.response_format
-  if (!isEmpty(format) && !(typeof format === 'object' && format !== null && 'type' in format && format.type === 'text'))
-    throw unsupported('response_format', 'response_format: answers are plain text; leave it out')
-  return historyOf(request.messages.map(saidIn))
+  assertPlainText('response_format', request.response_format)
+  return historyOf(
+    request.messages.map((message, at) => saidIn(message, 'messages', at)),
+    'messages',
+  )
 }
 
+/** @throws HttpError 400 that names the first parameter that is present, with the reason of the list */
+export function assertNone(request: { readonly [name: string]: unknown }, reasons: { readonly [name: string]: string }): void {
+  for (const [name, why] of Object.entries(reasons)) if (!isEmpty(request[name])) throw unsupported(name, `${name}: ${why}; leave it out`)
+}
+
+/** @throws HttpError 400 */
+export function assertPlainText(param: string, format: unknown): void {
+  if (!isEmpty(format) && !(typeof format === 'object' && format !== null && 'type' in format && format.type === 'text'))
+    throw unsupported(param, `${param}: answers are plain text; leave it out`)
+}
+
+/** Names the part of a request that has the history. */
+type List = 'messages' | 'input'
+
 /** One message of a client, or a call of one of its own tools, or the result of such a call. `callId`: of the call that it is the result of. */
-type Said = {
+export type Said = {
   readonly role: string
   readonly text: string
   readonly calls?: readonly PastCall[]
@@ -192,18 +207,16 @@ type Said = {
 type PastCall = { readonly id: string; readonly name: string; readonly input: string }
 
 /** @throws HttpError 400 that names the message */
-function saidIn({ role, content, name, tool_calls, tool_call_id, function_call }: CompletionRequest['messages'][number], at: number): Said {
+export function saidIn(message: CompletionRequest['messages'][number], list: List, at: number): Said {
+  const { role, content, name, tool_calls, tool_call_id, function_call } = message
   const known = ['system', 'developer', 'user', 'assistant', 'tool', 'function']
   if (!known.includes(role))
-    throw unsupported(
-      'messages',
-      `messages.${at}: the role ${JSON.stringify(role)} is not known here; use ${known.slice(0, -1).join(', ')}`,
-    )
-  const text = textOf(content, at)
+    throw unsupported(list, `${list}.${at}: the role ${JSON.stringify(role)} is not known here; use ${known.slice(0, -1).join(', ')}`)
+  const text = textOf(content, list, at)
   if (role === 'function' || role === 'tool') {
     const callId = role === 'tool' ? tool_call_id : name
     if (callId) return { role: 'tool', text, callId }
-    throw unsupported('messages', `messages.${at}: a result needs the id of its call; send it as tool_call_id`)
+    throw unsupported(list, `${list}.${at}: a result needs the id of its call; send it as tool_call_id`)
   }
   const calls = (tool_calls ?? []).map(({ id, function: used, custom }) => ({
     id,
@@ -218,10 +231,10 @@ function saidIn({ role, content, name, tool_calls, tool_call_id, function_call }
  * Splits what was said into the last message and what came before. The tools of the client do not exist here, so a past call of one is part of
  * the text of the assistant, and its result part of the next message of the user. @throws HttpError 400
  */
-function historyOf(said: readonly Said[]): TurnInput {
+export function historyOf(said: readonly Said[], list: List): TurnInput {
   const last = said.at(-1)
   if (last?.callId === undefined && (last?.role !== 'user' || last.text.trim() === ''))
-    throw unsupported('messages', 'messages: the last one must be of the user and not empty, or the result of a call')
+    throw unsupported(list, `${list}: the last one must be of the user and not empty, or the result of a call`)
   const names = new Map(said.flatMap(({ calls = [] }) => calls.map(({ id, name }) => [id, name] as const)))
   const spoken: { isUser: boolean; text: string; isResult: boolean }[] = []
   for (const { role, text, calls = [], callId } of said) {
@@ -231,8 +244,10 @@ function historyOf(said: readonly Said[]): TurnInput {
     const all = [...result, ...(text === '' ? [] : [text]), ...lines].join('\n')
     const before = spoken.at(-1)
     if (isSystem(role) || (role === 'assistant' && all === '')) continue
-    if (before?.isResult && role !== 'assistant') Object.assign(before, { text: `${before.text}\n\n${all}`, isResult })
-    else spoken.push({ isUser: role !== 'assistant', text: all, isResult })
+    const isUser = role !== 'assistant'
+    const isOne = before?.isUser === isUser && (isUser ? before.isResult : calls.length > 0)
+    if (before && isOne) Object.assign(before, { text: `${before.text}${isUser ? '\n\n' : '\n'}${all}`, isResult })
+    else spoken.push({ isUser, text: all, isResult })
   }
   const prompt = spoken.pop()?.text ?? ''
   const history = spoken.map(
@@ -246,29 +261,29 @@ function isSystem(role: string): boolean {
   return role === 'system' || role === 'developer'
 }
 
-function textOf(content: CompletionRequest['messages'][number]['content'], at: number): string {
+export function textOf(content: z.infer<typeof message>['content'], list: List, at: number): string {
   if (typeof content === 'string') return content
-  return (content ?? []).map((part) => partOf(part, at)).join('')
+  return (content ?? []).map((part) => partOf(part, list, at)).join('')
 }
 
-function partOf({ type, ...part }: { readonly type: string; readonly [field: string]: unknown }, at: number): string {
+function partOf({ type, ...part }: { readonly type: string; readonly [field: string]: unknown }, list: List, at: number): string {
   const text = type === 'refusal' ? part.refusal : part.text
-  if ((type === 'text' || type === 'refusal') && typeof text === 'string') return text
-  throw unsupported('messages', `messages.${at}: a part of the type ${JSON.stringify(type)} cannot be read here; send text`)
+  if (/^(?:(?:input_|output_)?text|refusal)$/.test(type) && typeof text === 'string') return text
+  throw unsupported(list, `${list}.${at}: a part of the type ${JSON.stringify(type)} cannot be read here; send text`)
 }
 
 function isEmpty(value: unknown): boolean {
   return value === undefined || value === null || (Array.isArray(value) && value.length === 0)
 }
 
-function unsupported(param: string, message: string): HttpError {
+export function unsupported(param: string, message: string): HttpError {
   return new HttpError(400, 'unsupported_parameter', message, {}, { type: 'invalid_request_error', param })
 }
 
 type FinishedTurn = { readonly conversation: Pick<Conversation, 'usage' | 'unanswered'>; readonly ending: Ending }
 
 /** Returns the pieces of text of a turn: those that streamed, or whole texts where none did. Rounds are separated by an empty line. */
-function createPieces() {
+export function createPieces() {
   const state = { sent: '', any: false }
   const begun = (text: string) => (state.any && state.sent === '' && text !== '' ? `\n\n${text}` : text)
   return (event: AgentEvent): string => {
@@ -287,7 +302,7 @@ function createPieces() {
 }
 
 /** Names what stopped the turn below the model's own text: "done" must not stand alone when a call was denied. */
-function noteOf({ conversation, ending }: FinishedTurn): string {
+export function noteOf({ conversation, ending }: FinishedTurn): string {
   const open = conversation.unanswered()
   if (failureOf(ending) || (ending.code === 'answered' && open.length === 0)) return ''
   const note = ending.code === 'answered' ? 'approval needed' : endingNote(ending)
@@ -295,7 +310,7 @@ function noteOf({ conversation, ending }: FinishedTurn): string {
 }
 
 /** Returns the failure of a turn that gave no answer. */
-function failureOf({ code, message }: Ending): HttpError | undefined {
+export function failureOf({ code, message }: Ending): HttpError | undefined {
   const known: { readonly [code: string]: readonly [status: number, type: string] } = {
     provider: [502, 'server_error'],
     timeout: [504, 'server_error'],
@@ -314,7 +329,7 @@ function failureOf({ code, message }: Ending): HttpError | undefined {
   )
 }
 
-function finishOf({ conversation, ending: { code } }: FinishedTurn): 'stop' | 'length' | 'content_filter' {
+export function finishOf({ conversation, ending: { code } }: FinishedTurn): 'stop' | 'length' | 'content_filter' {
   if (code === 'limit') return 'length'
   return code === 'denied' || code === 'approval_needed' || conversation.unanswered().length > 0 ? 'content_filter' : 'stop'
 }
@@ -333,7 +348,7 @@ function usageOf({ conversation }: FinishedTurn) {
 type AnswerHead = { readonly id: string; readonly created: number; readonly model: string }
 
 function completionOf(head: AnswerHead, text: string, done: FinishedTurn) {
-  const message = { role: 'assistant', content: `${text}${noteOf(done)}`.trim(), refusal: null }
+  const message = { role: 'assistant', content: text, refusal: null }
   const choice = { index: 0, message, finish_reason: finishOf(done), logprobs: null }
   return { ...head, object: 'chat.completion' as const, choices: [choice], usage: usageOf(done) }
 }
