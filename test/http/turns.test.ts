@@ -46,6 +46,28 @@ test('POST /run streams the events of the turn, ends with done, and is found aga
   ])
 })
 
+test('POST /chat streams the events of /run when Accept or the body wants that, and the body decides', async () => {
+  using at = home()
+  await using server = await gateway(at)
+  const typeOf = async (accept: string, body: object = {}) => {
+    const response = await fetch(`${server.url}/chat`, {
+      method: 'POST',
+      body: JSON.stringify({ message: 'hi', ...body }),
+      headers: { authorization: `Bearer ${server.token}`, 'content-type': 'application/json', accept },
+    })
+    const text = await response.text()
+    return [response.headers.get('content-type'), /data: \{"type":"init".*data: \{"type":"done"/s.test(text)]
+  }
+  const [whole, events] = [
+    ['application/json', false],
+    ['text/event-stream; charset=utf-8', true],
+  ]
+  for (const accept of ['*/*', 'application/json', 'application/json, text/event-stream']) expect(await typeOf(accept)).toEqual(whole)
+  for (const accept of ['text/event-stream', 'Text/Event-Stream; q=1, */*;q=0.1']) expect(await typeOf(accept)).toEqual(events)
+  expect(await typeOf('text/event-stream', { stream: false })).toEqual(whole)
+  expect(await typeOf('application/json', { stream: true })).toEqual(events)
+})
+
 test('a client that goes away leaves its turn running, or cancels it when it asked for that', async () => {
   using at = home()
   const { env } = scripted(at, [...slow(600, 'First.'), ...slow(5_000, 'Second.')])

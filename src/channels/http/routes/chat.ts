@@ -10,7 +10,7 @@ import { plainEvents, streamTurn } from '../open-conversations.ts'
 const request = z.strictObject({
   message: messageText,
   conversation_id: z.optional(conversationId),
-  stream: z.boolean().optional().openapi({ description: 'Answer as POST /run does' }),
+  stream: z.boolean().optional().openapi({ description: 'Answer as POST /run does; default: what the header Accept wants' }),
   on_disconnect: z.optional(onDisconnect),
   on_approval: z.optional(onApproval),
 })
@@ -46,7 +46,8 @@ export function chatRoutes(app: GatewayApi, { openConversations, host }: Gateway
       request: { body: json(request, 'What to say, and where') },
       responses: {
         200: {
-          description: 'The turn has ended, also when something was denied: see ending.code. With "stream", the events as in POST /run',
+          description:
+            'The turn has ended, also when something was denied: see ending.code. With "stream" or Accept: text/event-stream, the events as in POST /run',
           content: { 'application/json': { schema: answer }, ...eventStream },
         },
         202: json(answer, 'A call needs a yes; approvals names the questions'),
@@ -56,7 +57,7 @@ export function chatRoutes(app: GatewayApi, { openConversations, host }: Gateway
       const {
         message,
         conversation_id,
-        stream = false,
+        stream = wantsEvents(c.req.header('accept')),
         on_disconnect = 'continue',
         on_approval = stream ? 'wait' : 'end',
       } = c.req.valid('json')
@@ -69,6 +70,11 @@ export function chatRoutes(app: GatewayApi, { openConversations, host }: Gateway
       return c.json(summary, ending.code === 'approval_needed' || summary.approvals.length > 0 ? 202 : 200)
     },
   )
+}
+
+/** Tells whether the client wants events; one that takes JSON too gets the whole answer. */
+function wantsEvents(accept = ''): boolean {
+  return /\btext\/event-stream\b/i.test(accept) && !/\bapplication\/json\b/i.test(accept)
 }
 
 type FinishedTurn = { readonly conversation: Conversation; readonly ending: Ending; readonly host: Pick<Host, 'records'> }
