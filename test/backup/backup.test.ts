@@ -2,7 +2,18 @@
 
 import { Database } from 'bun:sqlite'
 import { afterAll, expect, test } from 'bun:test'
-import { appendFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import type { Nest, Result } from '../support/cli.ts'
 import { isDeep, repetitions } from '../support/tier.ts'
@@ -227,3 +238,38 @@ test('a file that cannot be read ends the backup with its name, and nothing is l
   refused(result, 1, 'unreadable.md cannot be read')
   expect(readdirSync(at.dir).filter((name) => name.startsWith('b'))).toEqual([])
 })
+
+test('a backup holds no earlier backup, wherever in the home that is, and no half-written one', async () => {
+  using at = home()
+  await turn(at, replies, full)
+  const own = join(at.home, '.braidclaw')
+  expect((await at.run(['control', 'init'])).code).toBe(0)
+  mkdirSync(join(own, 'agents/default/deep/er'), { recursive: true })
+  mkdirSync(join(own, 'elsewhere'))
+  symlinkSync(join(own, 'elsewhere'), join(at.dir, 'linked'))
+  const pathsIn = (backup: string) =>
+    JSON.parse(readFileSync(join(backup, 'manifest.json'), 'utf8')).files.map(({ path }: { path: string }) => path)
+  expect((await at.run(['home', 'backup', join(own, 'backups/first')])).code).toBe(0)
+  const first = pathsIn(join(own, 'backups/first'))
+  expect(first).toContain('control/control.sqlite')
+  for (const target of [
+    join(own, 'second'),
+    join(own, 'agents/default/deep/er/third'),
+    join(at.dir, 'linked/fourth'),
+    join(own, 'backups/fifth.tar.gz'),
+  ])
+    expect([target, (await at.run(['home', 'backup', target])).code]).toEqual([target, 0])
+  expect((await at.run(['control', 'backup', join(own, 'backups/control.sqlite')])).code).toBe(0)
+  cpSync(join(own, 'backups/first'), join(own, 'backups/sixth.partial-1-2'), { recursive: true })
+  // Neither an archive nor a database nor a folder of somebody else is a backup.
+  writeFileSync(join(own, 'agents/default/manifest.json'), '{"format": 1}')
+  Bun.spawnSync(['tar', '-C', own, '-czf', join(own, 'agents/default/mine.tar.gz'), 'agents/default/manifest.json'])
+  new Database(join(own, 'agents/default/mine.sqlite')).run('CREATE TABLE mine (x)')
+  const last = await backup(at, 'last')
+  expect([last.code, last.stderr]).toEqual([0, 'note: 6 paths left out (links, special files, backups); the manifest names them\n'])
+  const added = ['agents/default/manifest.json', 'agents/default/mine.sqlite', 'agents/default/mine.tar.gz']
+  expect(pathsIn(join(at.dir, 'last')).toSorted()).toEqual([...first, ...added].toSorted())
+  expect((await restore(at, 'last', 'restored')).code).toBe(0)
+  expect((await proofOf(at, join(at.dir, 'restored'))).map(({ code }) => code)).toEqual([0, 0])
+  expect((await at.run(['home', 'restore', join(own, 'backups/fifth.tar.gz'), '--to', join(at.dir, 'again')])).code).toBe(0)
+}, 120_000)

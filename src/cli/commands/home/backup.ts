@@ -48,7 +48,8 @@ Files with API keys are left out unless you say --with-keys. The workspace is no
       if (json) return stdout.write(`${JSON.stringify({ target: resolve(context.cwd, target), bytes, ...manifest })}\n`)
       const told = receipts ? `, ${count(receipts.count, 'receipt')}` : ''
       stdout.write(`backed up ${manifest.home}: ${count(files.length, 'file')}, ${Math.ceil(bytes / 1024)} KiB${told}\n`)
-      if (leftOut.length > 0) stderr.write(`note: ${count(leftOut.length, 'link or special file')} left out; the manifest names them\n`)
+      if (leftOut.length > 0)
+        stderr.write(`note: ${count(leftOut.length, 'path')} left out (links, special files, backups); the manifest names them\n`)
     })
   },
 } as const satisfies Command<typeof backupFlags, typeof backupArgs>

@@ -4,7 +4,7 @@ import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, rmSync, writeSync
 import { dirname, join } from 'node:path'
 import { createDatabaseCopies } from '../../../memory/rebuild/database-copy.ts'
 import { FailureError } from '../../failure.ts'
-import { assertWhole, digestOf, type Manifest, type Progress, readManifest } from './manifest.ts'
+import { assertWhole, digestOf, isArchive, type Manifest, type Progress, readManifest } from './manifest.ts'
 import { built, builtFile } from './partial-folder.ts'
 import { type BackupOptions, type OpenCopy, type WrittenBackup, writeBackup } from './write-backup.ts'
 
@@ -34,10 +34,6 @@ export async function restoreArchive(options: RestoreOptions): Promise<Manifest>
       rmSync(tree, { recursive: true, force: true })
     }
   })
-}
-
-function isArchive(path: string): boolean {
-  return /\.(tar\.gz|tgz)$/.test(path)
 }
 
 /** @throws FailureError when tar cannot do it */

@@ -18,7 +18,7 @@ const manifestShape = z.object({
   database: relative,
   receipts: z.nullable(z.object({ log_id: z.string(), count: z.int(), head: z.string() })),
   files: z.array(z.object({ path: relative, size: z.int(), mode: z.int(), sha256: z.string() })),
-  /** The paths that were not copied, because they are not regular files. */
+  /** The paths that were not copied, because they are not regular files, or are backups themselves. */
   left_out: z.array(z.string()),
 })
 
@@ -48,6 +48,41 @@ function textOf(path: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+/** Where the control plane keeps its own database; its tables in another file are a backup. */
+const ownControl = 'control/control.sqlite'
+const controlTable = 'CREATE TABLE agent_keys'
+
+export function isArchive(path: string): boolean {
+  return /\.(tar\.gz|tgz)$/.test(path)
+}
+
+/** Tells whether a path below the home is a backup of a home or a control plane. */
+export function isBackup(home: string, path: string, isFolder: boolean): boolean {
+  const at = join(home, path)
+  if (isFolder) return isManifest(textOf(join(at, manifestName)))
+  if (isArchive(path)) {
+    const tar = Bun.which('tar', { PATH: '/usr/bin:/bin:/usr/local/bin' })
+    return (
+      tar !== null && isManifest(Bun.spawnSync([tar, '-xzOf', at, `./${manifestName}`], { stderr: 'ignore', env: {} }).stdout.toString())
+    )
+  }
+  return path !== ownControl && startOf(at).includes(controlTable)
+}
+
+function isManifest(text: string | undefined): boolean {
+  return text !== undefined && manifestShape.safeParse(parseJson(text)).success
+}
+
+/** Returns the beginning of a SQLite file, which names its tables; empty for other files. */
+function startOf(path: string): string {
+  const text = (bytes: number) => {
+    const pieces: string[] = []
+    digestOf(path, { most: bytes, each: (piece) => void pieces.push(Buffer.from(piece).toString('latin1')) })
+    return pieces.join('')
+  }
+  return text(16).startsWith('SQLite format 3') ? text(pieceBytes) : ''
 }
 
 /** Compares every file of the folder with the manifest. @throws FailureError `integrity` that names the first difference */

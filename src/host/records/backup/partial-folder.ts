@@ -7,6 +7,11 @@ import { FailureError } from '../../failure.ts'
 
 const mark = '.partial-'
 
+/** Tells whether a name is that of a backup which is being written, or was never completed. */
+export function isPartial(name: string): boolean {
+  return name.includes(mark)
+}
+
 /**
  * `build` gets an empty folder beside the target; it becomes the target when `build` has ended, or is removed when it fails. @throws
  * FailureError when something is at the target already

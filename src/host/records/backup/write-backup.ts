@@ -26,8 +26,8 @@ import { filesOf } from '../../../receipts/segments.ts'
 import { stageOf } from '../../../workspace/changes/set/set-folder.ts'
 import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
-import { digestOf, type Manifest, type ManifestFile, manifestName, type Progress } from './manifest.ts'
-import { syncFolder } from './partial-folder.ts'
+import { digestOf, isBackup, type Manifest, type ManifestFile, manifestName, type Progress } from './manifest.ts'
+import { isPartial, syncFolder } from './partial-folder.ts'
 
 /** Opens a copy of the database. */
 export type OpenCopy = <T>(path: string, use: (memory: Memory) => T | Promise<T>) => Promise<T>
@@ -191,7 +191,7 @@ function recorded(folder: string, path: string, mode: number): ManifestFile {
 
 type HomeFiles = {
   readonly files: readonly { readonly path: string; readonly mode: number }[]
-  /** Links, sockets, FIFOs and devices. */
+  /** Links, sockets, FIFOs and devices, and backups, which would otherwise hold all backups before them. */
   readonly leftOut: readonly string[]
 }
 
@@ -211,9 +211,10 @@ function homeFiles(home: string, { withKeys, except }: { readonly withKeys: bool
     for (const name of namesIn(join(home, folder)).sort()) {
       const path = folder === '' ? name : `${folder}/${name}`
       const found = lstatSync(join(home, path), { throwIfNoEntry: false })
-      if (!found || except.has(path) || (folder === '' && transient.has(name)) || isRunningView(home, path)) continue
+      if (!found || except.has(path) || (folder === '' && transient.has(name)) || isRunningView(home, path) || isPartial(name)) continue
       if (!withKeys && secret.test(path)) continue
-      if (found.isDirectory()) walk(path)
+      if ((found.isDirectory() || found.isFile()) && isBackup(home, path, found.isDirectory())) leftOut.push(path)
+      else if (found.isDirectory()) walk(path)
       else if (found.isFile()) files.push({ path, mode: found.mode & 0o777 })
       else leftOut.push(path)
     }
