@@ -7,7 +7,7 @@ import { converse } from './chat/converse.ts'
 import { type Cost, metered, promptTokens } from './metered.ts'
 import { type Maker, sentMessages, signParts } from './sent-messages.ts'
 import { assertUsable } from './usable-reply.ts'
-import { unreadCutCall } from './wire/call-arguments.ts'
+import { fitCalls, unreadCutCall } from './wire/call-arguments.ts'
 import { type Deadline, startDeadline } from './wire/deadline.ts'
 import { type DialectRequest, type Exchange, openWire, type WireReply } from './wire/exchange.ts'
 import { libraryFailure, ownFailure } from './wire/failure-of-response.ts'
@@ -135,7 +135,7 @@ function respond({ name, config, deps, request }: WireAttempt, maker: Maker, rep
   })
   const usage = { ...counted, ...(estimated ? { estimated } : {}) }
   if (estimated) deps.log('debug', 'provider usage estimated', { provider: name, ...usage })
-  const parts = stop === 'length' ? unreadCutCall(reply.parts) : reply.parts
+  const parts = fitCalls(stop === 'length' ? unreadCutCall(reply.parts) : reply.parts, request.tools)
   return assertUsable({ parts: signParts(parts, maker), stop, usage, model, provider: name, rawProviderPayload })
 }
 

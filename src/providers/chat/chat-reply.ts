@@ -188,7 +188,7 @@ export function collectCalls() {
       else append(call, piece)
       return piece.id + piece.name + piece.raw
     },
-    all: () => calls.filter(isCall).map(rawCall),
+    all: () => calls.filter(isCall).flatMap(withLooseArguments).map(rawCall),
   }
 }
 
@@ -238,6 +238,15 @@ function isText(value: unknown): value is string | null | undefined {
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
+}
+
+/** Gives arguments that stand alone under the next index to the call before them, which has none. */
+function withLooseArguments(call: OpenCall, at: number, calls: readonly OpenCall[]): OpenCall[] {
+  const isBare = (each?: OpenCall) => each !== undefined && each.name !== '' && /^(?:\s*\{\s*\})?\s*$/.test(each.raw)
+  const isLoose = (each?: OpenCall) => each !== undefined && each.name + each.id === '' && !each.isUnknown
+  const next = calls[at + 1]
+  if (isLoose(call) && isBare(calls[at - 1])) return []
+  return next && isBare(call) && isLoose(next) ? [{ ...call, raw: next.raw }] : [call]
 }
 
 /** A piece without any content is not a call. */

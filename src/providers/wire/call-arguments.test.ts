@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { canonical } from '../../kit/json.ts'
-import { idMaker, portableName, readArguments } from './call-arguments.ts'
+import { canonical, type Json, type JsonObject } from '../../kit/json.ts'
+import type { ToolSpec } from '../../runtime/port.ts'
+import { fitCalls, idMaker, portableName, readArguments } from './call-arguments.ts'
 
 test('arguments that would break what comes after are malformed: too deep, infinite, no object', () => {
   for (const raw of [
@@ -78,4 +79,62 @@ test('ten thousand calls of one id have their ids at once', () => {
 test('a name goes back as every vendor takes it', () => {
   const names = ['file_list', ' file_list ', '', 'a.b', '\u{1f642}', 'x'.repeat(65)]
   expect(names.map(portableName)).toEqual(['file_list', '_file_list_', 'unnamed', 'a_b', '__', 'x'.repeat(64)])
+})
+
+const spec = (properties: JsonObject, required: readonly string[] = []): ToolSpec => ({
+  name: 't',
+  description: '',
+  parameters: { type: 'object', properties, required },
+})
+const fitted = (input: JsonObject, properties: JsonObject, required: readonly string[] = []) => {
+  const [part] = fitCalls([{ type: 'call', id: 'c', name: 't', input }], [spec(properties, required)])
+  return part?.type === 'call' ? part : undefined
+}
+
+test.each<[Json, JsonObject, Json]>([
+  ['5', { type: 'integer' }, 5],
+  [' -5.5 ', { type: 'number' }, -5.5],
+  ['True', { type: 'boolean' }, true],
+  ['[1,"2"]', { type: 'array', items: { type: 'integer' } }, [1, 2]],
+  ['{"n":"1"}', { type: 'object', properties: { n: { type: 'integer' } } }, { n: 1 }],
+  [[{ n: '1' }], { type: 'array', items: { type: 'object', properties: { n: { type: 'integer' } } } }, [{ n: 1 }]],
+])('%j becomes what %j allows alone, and the metadata keeps what was sent', (value, schema, result) => {
+  expect(fitted({ a: value }, { a: schema })).toMatchObject({ input: { a: result }, meta: { sent: JSON.stringify({ a: value }) } })
+})
+
+test.each<[Json, JsonObject]>([
+  ['5', { type: 'string' }],
+  ['5', { type: ['string', 'integer'] }],
+  ['5', {}],
+  ['5', { anyOf: [{ type: 'integer' }] }],
+  ['5.5', { type: 'integer' }],
+  ['5 apples', { type: 'integer' }],
+  ['12345678901234567890', { type: 'integer' }],
+  ['yes', { type: 'boolean' }],
+  ['null', { type: 'integer' }],
+  [null, { type: ['integer', 'null'] }],
+  [5, { type: 'string' }],
+  [String.raw`["\ud800"]`, { type: 'array' }],
+])('%j stays as it is where %j is asked for', (value, schema) => {
+  expect(fitted({ a: value }, { a: schema })).toEqual({ type: 'call', id: 'c', name: 't', input: { a: value } })
+})
+
+test('null is left out only where the member may be absent', () => {
+  expect(fitted({ a: null, b: 1 }, { a: { type: 'integer' } })?.input).toEqual({ b: 1 })
+  expect(fitted({ a: null }, { a: { type: 'integer' } }, ['a'])?.input).toEqual({ a: null })
+  expect(fitted({ z: null }, { a: { type: 'integer' } })?.input).toEqual({ z: null })
+})
+
+test.each([
+  ['JSON in a JSON string', JSON.stringify('{"a":"b"}'), { a: 'b' }],
+  ['raw line ends and tabs in a string', '{"a":\n"b\n\tc \\"d\\""}', { a: 'b\n\tc "d"' }],
+  ['both', JSON.stringify('{"a":"b\nc"}'), { a: 'b\nc' }],
+  ['an empty object before', ' {}\n{"a":"{}{"}', { a: '{}{' }],
+])('%s is read, and kept as it was sent', (_, raw, input) => {
+  expect(readArguments(raw)).toEqual({ input, sent: raw })
+})
+
+test('a backslash before a raw line end is not repaired', () => {
+  const raw = '{"a":"b\\\nc"}'
+  expect(readArguments(raw)).toEqual({ input: {}, malformed: raw })
 })

@@ -52,8 +52,9 @@ export function collectParts({ provider, maxBytes, newId }: PartsOptions) {
     },
     /** Does not count bytes: arguments arrive in pieces, which `count` has counted already. */
     call({ id, name, raw, meta = {}, isUnknown = false }: RawCall): void {
-      const fields = { id: newId(id), name: name.toWellFormed(), ...(isUnknown ? unread(raw) : readArguments(raw)) }
-      slots.push({ type: 'call', ...fields, ...(isEmpty(meta) ? {} : { meta }) })
+      const { sent, ...read } = isUnknown ? unread(raw) : readArguments(raw)
+      const all = sent === undefined ? meta : { ...meta, sent: sent.toWellFormed() }
+      slots.push({ type: 'call', id: newId(id), name: name.toWellFormed(), ...read, ...(isEmpty(all) ? {} : { meta: all }) })
     },
     count,
     parts: () => slots.flatMap(partOf),
