@@ -87,6 +87,76 @@ test('a turn is cancelled, what it was asked stays, and the next message is answ
   expect(await log(page).textContent()).not.toContain('Too late.')
 })
 
+test('a question comes into view and takes the keys, and the focus goes back to the message', async () => {
+  using at = home()
+  const content = Array.from({ length: 60 }, (_, line) => `line ${line}`).join('\n')
+  const write = (path: string) => call('file_write', { path, content })
+  const { env } = scripted(at, [write('a.txt'), write('b.txt'), { text: 'Both.' }])
+  await using server = await gateway(at, [], { env })
+  await using visit = await open(server, { at: 'talk' })
+  const { page, complaints } = visit
+  const field = page.getByLabel('Message')
+  const box = async () => (await page.locator('.say').boundingBox()) ?? { y: 0, height: 0 }
+  await page.locator('.say').waitFor()
+  // The box stands at the bottom before anything is said, too.
+  expect(Math.abs((await box()).y + (await box()).height - 800)).toBeLessThan(30)
+  await say(page, 'write two')
+  const card = page.locator('article.ask')
+  for (const path of ['a.txt', 'b.txt']) {
+    await card.getByText(path).first().waitFor()
+    await card.locator('.diff').waitFor()
+    await page.waitForTimeout(500)
+    const allow = await card.getByRole('button', { name: 'Allow' }).boundingBox()
+    expect((allow?.y ?? 900) + (allow?.height ?? 0)).toBeLessThanOrEqual((await box()).y)
+    expect(await card.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
+    await page.keyboard.press('y')
+    await card.getByText(path).first().waitFor({ state: 'detached' })
+  }
+  await log(page).getByText('Both.').waitFor()
+  expect(await field.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
+  expect([await field.inputValue(), complaints]).toEqual(['', []])
+})
+
+test('a question that opens while a message is written leaves the keys to the message', async () => {
+  using at = home()
+  const { env } = scripted(at, [{ ...call('file_write', { path: 'a.txt', content: 'x' }), delay_ms: 700 }, { text: 'Not.' }])
+  await using server = await gateway(at, [], { env })
+  await using visit = await open(server, { at: 'talk' })
+  const { page } = visit
+  await say(page, 'write it')
+  await page.getByRole('button', { name: 'Cancel the turn' }).waitFor()
+  await page.getByLabel('Message').pressSequentially('wh')
+  await page.locator('article.ask').waitFor()
+  await page.waitForTimeout(500)
+  await page.keyboard.type('y not')
+  expect(await page.getByLabel('Message').inputValue()).toBe('why not')
+  expect((await server.ask('/approvals')).body.approvals).toHaveLength(1)
+})
+
+test('a turn that failed is asked again by one button, and so is a conversation that could not be loaded', async () => {
+  using at = home()
+  const { env } = scripted(at, [{ error: 'network' }, { text: 'Here.' }])
+  await using server = await gateway(at, [], { env })
+  await using visit = await open(server, { at: 'talk' })
+  const { page } = visit
+  await say(page, 'are you there')
+  await log(page).getByText('The turn ended').waitFor()
+  await page.getByRole('button', { name: 'Retry' }).click()
+  await log(page).getByText('Here.').waitFor()
+  expect(await page.getByRole('button', { name: 'Retry' }).count()).toBe(0)
+  expect(await log(page).locator('.said.user').allTextContents()).toEqual(['You: are you there', 'You: are you there'])
+  await page.route(
+    '**/conversations/*',
+    (route) => route.fulfill({ status: 500, json: { error: { code: 'error', message: 'Broken.' } } }),
+    {
+      times: 1,
+    },
+  )
+  await page.reload()
+  await page.getByRole('alert').getByRole('button', { name: 'Retry' }).click()
+  await log(page).getByText('Here.').waitFor()
+})
+
 test('a message that cannot be sent is not lost', async () => {
   using at = home()
   const server = await gateway(at)

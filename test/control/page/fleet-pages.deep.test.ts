@@ -97,6 +97,7 @@ test('a schedule is added, disabled and removed', async () => {
   await using visited = await visit(at, 'schedules')
   const { page } = visited
   await page.getByLabel('Name').fill('hourly')
+  await page.getByLabel('How often').selectOption('At an interval')
   await page.getByLabel('When', { exact: true }).fill('1h')
   await page.getByLabel('Title of the task').fill('Look at the disks')
   await page.getByLabel('Role').fill('sysadmin')

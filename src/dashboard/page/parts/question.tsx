@@ -6,6 +6,7 @@ import { call } from '../net/api.ts'
 import type { Approval, RunDetails } from '../shapes.ts'
 import { attempt, may, notice, refresh } from '../state.ts'
 import { Loaded, useLoaded } from './loaded.tsx'
+import { useMark } from './mark.ts'
 import { Diff, riskKind, Tag, Time } from './small.tsx'
 import { Input } from './turn.tsx'
 
@@ -25,6 +26,8 @@ export function Question({ approval, marked = false }: { readonly approval: Appr
   return (
     <article
       ref={card}
+      data-mark={id}
+      tabIndex={-1}
       class={marked ? 'card ask marked' : 'card ask'}
       aria-label={`Question about ${tool}`}
       aria-current={marked || undefined}
@@ -96,7 +99,19 @@ function Planned({ runId, callId, tool }: { readonly runId: string; readonly cal
   )
 }
 
-export async function decide({ id, tool }: Approval, decision: 'allow' | 'deny', note = ''): Promise<void> {
+/** Lets y and n answer the marked one of these questions. @returns its id */
+export function useMarkedQuestion(questions: () => readonly Approval[]): string | undefined {
+  return useMark({
+    ids: () => questions().map(({ id }) => id),
+    action: (key, id) => {
+      const approval = questions().find((each) => each.id === id)
+      if (!approval || (key !== 'y' && key !== 'n') || !may('approve')) return undefined
+      return () => void decide(approval, key === 'y' ? 'allow' : 'deny')
+    },
+  })
+}
+
+async function decide({ id, tool }: Approval, decision: 'allow' | 'deny', note = ''): Promise<void> {
   const done = await attempt(() => call('POST', `/approvals/${id}`, { decision, ...(note === '' ? {} : { note }) }))
   if (done) notice.value = { text: `${decision === 'allow' ? 'Allowed' : 'Denied'}: ${tool}` }
   await refresh()

@@ -7,7 +7,9 @@ import { Field, filled, submitBy } from './fields.tsx'
 import { Part, Proposals } from './small.tsx'
 
 const timings = {
-  cron: { name: 'At set times (cron)', example: '0 9 * * mon-fri', help: 'Minute, hour, day, month, weekday; or @daily' },
+  day: { name: 'Every day at', example: '09:00', help: 'Hour and minute in the time zone', days: '*' },
+  weekday: { name: 'Monday to Friday at', example: '09:00', help: 'Hour and minute in the time zone', days: 'mon-fri' },
+  cron: { name: 'Advanced: cron', example: '0 9 * * mon-fri', help: 'Minute, hour, day, month, weekday; or @daily' },
   every: { name: 'At an interval', example: '2h', help: 'Such as 30m, 2h, 1h30m or 1d, from now on' },
   at: { name: 'Once', example: 'in 20m', help: 'Such as "in 20m", "18:30" or "2026-12-24 09:00"' },
 } as const
@@ -30,10 +32,12 @@ type ScheduleFormProps = {
 
 export function ScheduleForm({ kinds, nameHelp, head, children, send, added }: ScheduleFormProps) {
   const [kind, setKind] = useState<Kind>(kinds[0])
-  const { example, help } = timings[kind]
+  const { example, help, ...timing } = timings[kind]
+  const days = 'days' in timing ? timing.days : undefined
   async function add(form: HTMLFormElement): Promise<void> {
     const { when = '', ...fields } = filled(form)
-    if (!(await attempt(() => send({ ...fields, [kind]: when })))) return
+    const due = days === undefined ? { [kind]: when } : { cron: `${Number(when.slice(3, 5))} ${Number(when.slice(0, 2))} * * ${days}` }
+    if (!(await attempt(() => send({ ...fields, ...due })))) return
     notice.value = { text: `Added: ${fields.name}` }
     form.reset()
     added()
@@ -56,7 +60,11 @@ export function ScheduleForm({ kinds, nameHelp, head, children, send, added }: S
             </select>
           </Field>
           <Field id="plan-when" label="When" help={help}>
-            <input id="plan-when" name="when" class="mono" required placeholder={example} aria-describedby="plan-when-help" />
+            {days === undefined ? (
+              <input key="text" id="plan-when" name="when" class="mono" required placeholder={example} aria-describedby="plan-when-help" />
+            ) : (
+              <input key="time" id="plan-when" name="when" type="time" required defaultValue={example} aria-describedby="plan-when-help" />
+            )}
           </Field>
           <Field id="plan-zone" label="Time zone">
             <input id="plan-zone" name="zone" list="plan-zones" defaultValue={ownZone} />

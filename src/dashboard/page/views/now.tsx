@@ -2,8 +2,7 @@
 
 import { call } from '../net/api.ts'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { useMark } from '../parts/mark.ts'
-import { decide, Question } from '../parts/question.tsx'
+import { Question, useMarkedQuestion } from '../parts/question.tsx'
 import { Empty, Facts, Time } from '../parts/small.tsx'
 import type { RunSummary } from '../shapes.ts'
 import { approvals, attempt, may, status } from '../state.ts'
@@ -11,7 +10,7 @@ import { cancel } from './talk.tsx'
 
 export function Now() {
   const waiting = approvals.value
-  const marked = useMarkedQuestion()
+  const marked = useMarkedQuestion(() => approvals.value)
   return (
     <>
       <h1>Now</h1>
@@ -48,17 +47,6 @@ export function Now() {
       )}
     </>
   )
-}
-
-function useMarkedQuestion(): string | undefined {
-  return useMark({
-    ids: () => approvals.value.map(({ id }) => id),
-    action: (key, id) => {
-      const approval = approvals.value.find((each) => each.id === id)
-      if (!approval || (key !== 'y' && key !== 'n') || !may('approve')) return undefined
-      return () => void decide(approval, key === 'y' ? 'allow' : 'deny')
-    },
-  })
 }
 
 /** Shows the turns that run now, with a way to cancel each. */

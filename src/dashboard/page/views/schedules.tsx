@@ -179,7 +179,7 @@ function NewSchedule({ added }: { readonly added: () => void }) {
   )
   return (
     <ScheduleForm
-      kinds={['cron', 'every', 'at']}
+      kinds={['day', 'weekday', 'every', 'at', 'cron']}
       nameHelp="Letters, digits, - and _"
       head={message}
       send={(fields) => call('POST', '/schedules', fields)}

@@ -5,7 +5,8 @@ import { ApiError, call, stream } from '../net/api.ts'
 import { type Live, listen } from '../net/live.ts'
 import { submitBy } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
-import { Question } from '../parts/question.tsx'
+import { keysOn } from '../parts/mark.ts'
+import { Question, useMarkedQuestion } from '../parts/question.tsx'
 import { Button, Empty, Time } from '../parts/small.tsx'
 import { type CallShown, type Piece, Pieces } from '../parts/turn.tsx'
 import type { Conversation, ConversationSummary, Job, Message, RunSummary } from '../shapes.ts'
@@ -59,18 +60,23 @@ function Conversations({ current }: { readonly current: string }) {
 
 /** Shows one conversation as it streams, with the questions that it waits for, and takes what is said. */
 function Conversing({ id }: { readonly id: string }) {
-  const { title, pieces, running, problem } = useConversation(id)
+  const { title, pieces, running, problem, again } = useConversation(id)
   const asked = approvals.value.filter(({ conversation_id }) => conversation_id === id)
+  const marked = useMarkedQuestion(() => approvals.value.filter(({ conversation_id }) => conversation_id === id))
+  useFocusOn(asked[0]?.id)
   const end = useRef<HTMLDivElement>(null)
   useEffect(() => {
     if (pieces.length > 0 && isAtEnd()) end.current?.scrollIntoView({ block: 'end' })
   }, [pieces, asked.length])
   if (problem !== '')
     return (
-      <p class="card bad" role="alert">
-        {problem}
-      </p>
+      <div class="card bad" role="alert">
+        <p>{problem}</p>
+        <Button on={again}>Retry</Button>
+      </div>
     )
+  const last = pieces.findLast(({ kind }) => kind === 'user')
+  const isRetried = running === undefined && pieces.at(-1)?.kind === 'problem' && last?.kind === 'user' && may('chat')
   return (
     <section aria-label="Conversation" class="conversing">
       {id !== '' && <Head id={id} title={title} />}
@@ -78,8 +84,9 @@ function Conversing({ id }: { readonly id: string }) {
         {id === '' && <Empty>Write a message to begin a new conversation.</Empty>}
         <Pieces of={pieces} />
         {asked.map((approval) => (
-          <Question key={approval.id} approval={approval} />
+          <Question key={approval.id} approval={approval} marked={approval.id === marked} />
         ))}
+        {isRetried && <Button on={() => attempt(() => begin(id, last.text))}>Retry</Button>}
       </div>
       {id !== '' && <Background id={id} />}
       {may('chat') ? <Say id={id} running={running} /> : <Empty>Your token may not talk.</Empty>}
@@ -119,6 +126,31 @@ function Background({ id }: { readonly id: string }) {
   )
 }
 
+/**
+ * Brings a question that opens into view, and gives it the keys unless the person has begun to write; when it is answered, the focus goes
+ * back.
+ */
+function useFocusOn(id: string | undefined): void {
+  useEffect(() => {
+    const card = id === undefined ? null : document.querySelector<HTMLElement>(`[data-mark="${CSS.escape(id)}"]`)
+    if (card === null) return
+    const before = document.activeElement
+    const isWriting = before instanceof HTMLTextAreaElement && before.value.trim() !== ''
+    if (!isWriting && keysOn.value) card.focus({ preventScroll: true })
+    // It grows when its difference has arrived.
+    const watch = new ResizeObserver(() => card.scrollIntoView({ block: 'nearest' }))
+    watch.observe(card)
+    return () => {
+      watch.disconnect()
+      if (document.activeElement !== document.body && !card.contains(document.activeElement)) return
+      // The first message of a conversation was written in a field that is not there any more.
+      const isThere = before instanceof HTMLElement && before !== document.body && before.isConnected
+      const back = isThere ? before : document.getElementById('say')
+      back?.focus({ preventScroll: true })
+    }
+  }, [id])
+}
+
 /** Tells whether the page is scrolled to its end; otherwise the person reads further up, and the page must not scroll. */
 function isAtEnd(): boolean {
   return document.documentElement.scrollHeight - window.innerHeight - window.scrollY < 400
@@ -132,7 +164,9 @@ type ConversationView = {
   readonly problem: string
 }
 
-function useConversation(id: string): ConversationView {
+/** `again` loads it once more. */
+function useConversation(id: string): ConversationView & { readonly again: () => void } {
+  const [turn, setTurn] = useState(0)
   const [shown, setShown] = useState<ConversationView>({ title: '', pieces: [], problem: '' })
   useEffect(() => {
     if (id === '') return
@@ -163,8 +197,8 @@ function useConversation(id: string): ConversationView {
       state.gone = true
       end()
     }
-  }, [id])
-  return shown
+  }, [id, turn])
+  return { ...shown, again: () => setTurn((now) => now + 1) }
 }
 
 function advanced(before: ConversationView, live: Live): ConversationView {

@@ -35,18 +35,21 @@ export async function showOnce(title: string, secret: string, use: ComponentChil
   await confirmed({ title, body: <Secret text={secret} use={use} /> })
 }
 
-function Secret({ text, use }: { readonly text: string; readonly use: ComponentChildren }) {
-  const [copied, setCopied] = useState('')
-  const field = useRef<HTMLInputElement>(null)
-  async function copy(): Promise<void> {
-    try {
-      await navigator.clipboard.writeText(text)
-      setCopied('Copied.')
-    } catch {
-      field.current?.select()
-      setCopied('The browser does not let this page copy the text. It is selected: press Ctrl+C.')
-    }
+/** Copies the text, or selects it by `select` where the browser does not let a page copy. @returns what to tell the person */
+export async function copied(text: string, select: () => void): Promise<string> {
+  try {
+    await navigator.clipboard.writeText(text)
+    return 'Copied.'
+  } catch {
+    select()
+    return 'The browser does not let this page copy the text. It is selected: press Ctrl+C.'
   }
+}
+
+function Secret({ text, use }: { readonly text: string; readonly use: ComponentChildren }) {
+  const [said, setSaid] = useState('')
+  const field = useRef<HTMLInputElement>(null)
+  const copy = async () => setSaid(await copied(text, () => field.current?.select()))
   return (
     <>
       <p>{use} It is shown only once; the control plane keeps only its SHA-256.</p>
@@ -64,7 +67,7 @@ function Secret({ text, use }: { readonly text: string; readonly use: ComponentC
         </button>
       </div>
       <p class="small quiet" role="status">
-        {copied}
+        {said}
       </p>
     </>
   )

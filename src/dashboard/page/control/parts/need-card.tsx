@@ -8,6 +8,7 @@ import type { Agent } from '../../../../control/contract/fleet-shapes.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
 import { counted, submitBy, whole } from '../../parts/fields.tsx'
 import { Tag } from '../../parts/small.tsx'
+import { notice } from '../../state.ts'
 import {
   cancel,
   changeLimit,
@@ -22,6 +23,7 @@ import {
   workerCommand,
 } from '../actions.tsx'
 import { agents, budget, isUnseen, pending, stuck } from '../control-state.ts'
+import { copied } from './ask.tsx'
 import { Ago, At, IdLink, Keyed, tokensOf } from './bits.tsx'
 import { PlainText, Reasoning } from './plain-text.tsx'
 
@@ -199,6 +201,12 @@ function Stuck({ kind, task, marked, tag }: BodyProps & { readonly kind: 'doubtf
 
 function AgentBody({ kind, agent, marked, tag }: BodyProps & { readonly kind: Need['kind']; readonly agent: Agent }) {
   const { id, role, paused_reason, last_seen_at, running, spent_today } = agent
+  const command = useRef<HTMLElement>(null)
+  const copy = async () => {
+    const select = () => command.current && getSelection()?.selectAllChildren(command.current)
+    notice.value = { text: await copied(workerCommand(agent), select) }
+    return true
+  }
   return (
     <>
       <Head tag={tag} title={<a href={`#/agents/${encodeURIComponent(id)}`}>{id}</a>}>
@@ -217,10 +225,15 @@ function AgentBody({ kind, agent, marked, tag }: BodyProps & { readonly kind: Ne
       </p>
       {kind === 'unseen' && (
         <p class="small breaks">
-          No worker of this role asks for tasks. Start one on its machine: <code>{workerCommand(agent)}</code>
+          No worker of this role asks for tasks. Start one on its machine: <code ref={command}>{workerCommand(agent)}</code>
         </p>
       )}
       <div class="row">
+        {kind === 'unseen' && (
+          <Act of="c" marked={marked} main name={`for ${id}`} act={copy}>
+            Copy the command
+          </Act>
+        )}
         <Act of="p" marked={marked} main={kind === 'paused'} name={id} act={() => pauseOrResume(agent)}>
           {kind === 'paused' ? 'Resume' : 'Pause'}
         </Act>

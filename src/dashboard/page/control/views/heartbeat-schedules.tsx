@@ -89,7 +89,7 @@ function Card({ schedule, changed }: { readonly schedule: ControlSchedule; reado
 /** Adds a schedule: when it is due, and which task it makes. */
 function AddSchedule({ added }: { readonly added: () => void }) {
   return (
-    <ScheduleForm kinds={['every', 'cron']} nameHelp="Letters, digits, and . _ -" send={send} added={added}>
+    <ScheduleForm kinds={['day', 'weekday', 'every', 'cron']} nameHelp="Letters, digits, and . _ -" send={send} added={added}>
       <TaskFields />
       <div class="fields">
         <MissedField noun="task" />
