@@ -187,6 +187,17 @@ describe('the message', () => {
     refused(await at.run(['agent']), 2, 'pass -m "message"', 'terminal')
   })
 
+  test('two processes on one silent pipe do not wait for each other', async () => {
+    using at = home()
+    const both = [
+      'bash',
+      '-c',
+      'exec 7<> <(:); exec 8< /proc/self/fd/7 9> /proc/self/fd/7; "$@" <&8 7<&- 8<&- 9>&- & "$@" <&8 7<&- 8<&- 9>&-; wait',
+    ]
+    const done = await at.run(['agent', '-m', 'hi'], { env: { BRAIDCLAW_MOCK_FIXTURE: at.fixture(echo) }, through: [...both, 'bash'] })
+    expect([done.stdout, done.stderr.match(/continuing without it/g)?.length]).toEqual(['You said hi\nYou said hi\n', 2])
+  })
+
   test('a pipe that its owner forgot is given up, with a word; one in a pipeline is waited for', async () => {
     using at = home()
     const env = { BRAIDCLAW_MOCK_FIXTURE: at.fixture(echo) }

@@ -6,8 +6,8 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /**
- * Linux only, and it sees only processes of the same user. True when a process that is neither this one nor an ancestor has the pipe of
- * stdin open: `slow | braidclaw`. False for a pipe that a supervisor holds and forgot.
+ * Linux only, and it sees only processes of the same user. True when a process that is neither this one nor an ancestor can write into
+ * the pipe of stdin: `slow | braidclaw`. False for a pipe that a supervisor holds and forgot, whoever else reads from it.
  */
 export function hasNeighbour(): boolean {
   const pipe = target('/proc/self/fd/0')
@@ -18,10 +18,16 @@ export function hasNeighbour(): boolean {
 
 function holds(pid: string, pipe: string): boolean {
   try {
-    return readdirSync(`/proc/${pid}/fd`).some((fd) => target(`/proc/${pid}/fd/${fd}`) === pipe)
+    return readdirSync(`/proc/${pid}/fd`).some((fd) => target(`/proc/${pid}/fd/${fd}`) === pipe && isWritable(pid, fd))
   } catch {
     return false
   }
+}
+
+/** Reads the flags of the descriptor, which are octal; the last two bits say how it was opened. */
+function isWritable(pid: string, fd: string): boolean {
+  const [, flags = '0'] = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'utf8')) ?? []
+  return (Number.parseInt(flags, 8) & 3) !== 0
 }
 
 function target(path: string): string | undefined {
