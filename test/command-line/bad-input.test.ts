@@ -172,8 +172,12 @@ describe('the message', () => {
 
   test('that is not UTF-8, or holds a NUL', async () => {
     using at = home()
-    const { code, stdout } = await turn(at, echo, [], { stdin: new Uint8Array([0x61, 0xff, 0xfe, 0xe2, 0x82, 0x00, 0x62]) })
-    expect([code, stdout]).toEqual([0, 'You said go\n\na\ufffd\ufffd\ufffd\0b\n'])
+    const latin1 = [0x63, 0x61, 0x66, 0xe9]
+    for (const bytes of [[0x61, 0xff, 0xfe, 0x62], latin1, [...latin1, 0x0a], [0xe2, 0x82], [...'x'.repeat(70_000)].map(() => 0x80)])
+      refused(await turn(at, echo, [], { stdin: new Uint8Array(bytes) }), 2, 'stdin is not UTF-8 text, so nothing was sent')
+    expect(existsSync(ours(at, 'memory.sqlite'))).toBe(false)
+    const { code, stdout } = await turn(at, echo, [], { stdin: new Uint8Array([0xef, 0xbb, 0xbf, 0x61, 0xe2, 0x82, 0xac, 0x00, 0x62]) })
+    expect([code, stdout]).toEqual([0, 'You said go\n\na€\0b\n'])
   })
 
   test.each([[''], ['  \n\t ']])('that is empty: %j', async (stdin) => {

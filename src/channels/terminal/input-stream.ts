@@ -17,11 +17,11 @@ export type ReadOptions = {
 
 /**
  * Waits for the end of stdin. With `patient: false` it gives up a silent pipe after three seconds with a note, so that a supervisor's
- * forgotten pipe cannot block a turn; while another process of the pipeline has the pipe open, it waits. Invalid UTF-8 becomes U+FFFD.
- * @throws FailureError `usage` beyond 32 MiB
+ * forgotten pipe cannot block a turn; while another process of the pipeline can write into it, it waits.
+ * @throws FailureError `usage` beyond 32 MiB, and for what is not UTF-8
  */
 export async function readStdin({ patient, tell }: ReadOptions): Promise<string> {
-  const decoder = new TextDecoder()
+  const decode = strictDecoder()
   const pieces = stdinPieces()
   let [text, bytes] = ['', 0]
   for (;;) {
@@ -30,9 +30,22 @@ export async function readStdin({ patient, tell }: ReadOptions): Promise<string>
     bytes += piece.value.length
     if (bytes > maxBytes)
       throw new FailureError('usage', `more than ${maxBytes / 1024 / 1024} MiB on stdin; pass a file for the agent to read instead`)
-    text += decoder.decode(piece.value, { stream: true })
+    text += decode(piece.value)
   }
-  return text + decoder.decode()
+  return text + decode()
+}
+
+/** Returns a function that decodes one piece after another, and without a piece the end. */
+function strictDecoder(): (piece?: Uint8Array) => string {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  return (piece) => {
+    try {
+      return piece ? decoder.decode(piece, { stream: true }) : decoder.decode()
+    } catch {
+      const advice = 'convert it (iconv -f latin1 -t utf-8), or let the agent read the file itself'
+      throw new FailureError('usage', `stdin is not UTF-8 text, so nothing was sent; ${advice}`)
+    }
+  }
 }
 
 /** Yields the bytes of stdin from where it stands: a file that a shell has read in part continues there, and its position advances. */
