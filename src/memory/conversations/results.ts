@@ -17,6 +17,7 @@ const mostListed = 1_000
 type PackedResult = { readonly packed: Uint8Array; readonly digest: string | null }
 
 export function createResults(store: Store) {
+  const followed = new Map<string, Known>()
   function removeBeyond(mostBytes: number): void {
     const rows = store
       .sql<{ rowid: number; size: number }, []>('SELECT rowid, length(packed) AS size FROM results ORDER BY at DESC, rowid DESC')
@@ -57,11 +58,13 @@ export function createResults(store: Store) {
     },
     /** Returns the files that calls of the conversation read, wrote or were shown, with the digest of each as it was then, the latest. */
     seenFiles(conversationId: string): ReadonlyMap<string, string> {
-      return new Map(seenBy(store, conversationId).map(({ path, sha256 }) => [path, sha256]))
+      const known = followed.get(conversationId) ?? { until: 0, files: new Map<string, Seen>() }
+      followed.set(conversationId, known)
+      return new Map([...follow(store, conversationId, known)].map(([path, { sha256 }]) => [path, sha256]))
     },
     /** Returns the text of a file as the conversation last knew it, if its calls and results hold it. */
     seenText(conversationId: string, path: string): string | undefined {
-      return seenBy(store, conversationId, path).findLast((file) => file.path === path)?.text
+      return follow(store, conversationId, { until: 0, files: new Map() }, path).get(path)?.text
     },
     /** Returns how many results are stored, and how many bytes they take. */
     use() {
@@ -71,32 +74,32 @@ export function createResults(store: Store) {
   }
 }
 
+/** What is known of files after the journal entry `until`. */
+type Known = { until: number; readonly files: Map<string, Seen> }
 type Seen = { readonly path: string; readonly sha256: string; readonly text?: string }
 
 /**
- * Follows what the conversation knows of files. A call that showed or changed a part of a file (`was` is its digest before) counts only
- * where nothing else is known. @param path the file whose text is put together
+ * Adds to `known` what the conversation knows of files from later calls. A call that showed or changed a part of a file (`was` is its
+ * digest before) counts only where nothing else is known. @param path the file whose text is put together
  */
-function seenBy(store: Store, conversationId: string, path?: string): readonly Seen[] {
+function follow(store: Store, conversationId: string, known: Known, path?: string): ReadonlyMap<string, Seen> {
   const input = `(SELECT body -> '$.call.input' FROM journal AS act WHERE act.run_id = journal.run_id AND act.type = 'act'
     AND act.body ->> '$.id' = journal.body ->> '$.id')`
-  const select = `SELECT body -> '$.outcome.metadata.seen' AS seen, body -> '$.outcome.metadata.whole' IS NOT NULL AS isCut,
+  const select = `SELECT body -> '$.outcome.metadata.seen' AS seen, body -> '$.outcome.metadata.whole' IS NOT NULL AS isCut, seq,
     ${path === undefined ? "'', NULL" : `body ->> '$.outcome.output', ${input}`} FROM journal
-    WHERE type = 'tool.done' AND seen IS NOT NULL AND run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?) ORDER BY seq`
-  const known = new Map<string, Seen>()
-  for (const [seen, isCut, output, given] of store.sql<never, [string]>(select).values(conversationId) as [
-    string,
-    number,
-    string,
-    string | null,
-  ][])
+    WHERE type = 'tool.done' AND seen IS NOT NULL AND seq > ? AND run_id IN (SELECT run_id FROM runs WHERE conversation_id = ?) ORDER BY seq`
+  type Row = [seen: string, isCut: number, seq: number, output: string, given: string | null]
+  const rows = store.sql<never, [number, string]>(select).values(known.until, conversationId) as Row[]
+  for (const [seen, isCut, seq, output, given] of rows) {
+    known.until = seq
     for (const file of filesIn(parseJson(seen))) {
-      const before = known.get(file.path)
+      const before = known.files.get(file.path)
       if (before !== undefined && (file.was ?? (isCut ? file.sha256 : before.sha256)) !== before.sha256) continue
       const texts = file.path === path ? textsOf(output, given === null ? {} : parseJson(given), before?.text) : []
-      known.set(file.path, { ...file, text: texts.find((text) => sha256(text) === file.sha256) })
+      known.files.set(file.path, { ...file, text: texts.find((text) => sha256(text) === file.sha256) })
     }
-  return [...known.values()]
+  }
+  return known.files
 }
 
 function filesIn(seen: unknown): { readonly path: string; readonly sha256: string; readonly was?: string }[] {
