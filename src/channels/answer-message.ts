@@ -5,11 +5,11 @@ import type { Schedules } from '../host/contract/schedules-api.ts'
 import { FailureError } from '../host/failure.ts'
 import { schedulesCommand } from '../host/schedules/chat-schedules.ts'
 import { errorText } from '../kit/errors.ts'
+import type { ChannelStore } from '../memory/recovery/channel-store.ts'
 import type { AgentEvent, Ending } from '../runtime/event.ts'
 import { endingNote, isUnanswered, rememberedOf } from '../runtime/history-text.ts'
 import type { Log } from '../runtime/port.ts'
 import type { AdmittedMessage } from './inbox/admission.ts'
-import type { ChannelHost } from './inbox/channel-api.ts'
 import { jobsCommand, statusAnswer } from './jobs-command.ts'
 import type { ChannelQuestions } from './outbox/ask-in-channel.ts'
 import { continueTurn, refusedBy, takeTurn } from './take-turn.ts'
@@ -29,7 +29,7 @@ type AnswerOptions = {
   readonly answering: (message: Pick<AdmittedMessage, 'conversation' | 'access'>) => Promise<AnsweringConversation>
   readonly questions: ChannelQuestions
   readonly schedules: () => Promise<Schedules>
-  readonly troubles: ChannelHost['troubles']
+  readonly troubles: ChannelStore['troubles']
 }
 
 /** Discord's "typing" indicator fades after ten seconds, Telegram's after five. */
@@ -45,7 +45,7 @@ export function createAnswers({ log, answering, questions, schedules, troubles }
       const at = await answering(message)
       message.taken?.(at.conversation.id)
       const reply = await showWorking(message, () => replyTo(at, message))
-      await message.answer(reply.text)
+      await message.answer(reply.text, { conversationId: at.conversation.id })
       if (reply.remembered !== undefined) compact(at)
     } catch (error) {
       log('error', 'turn failed', { from, channel, why: errorText(error) })

@@ -2,7 +2,8 @@
 
 import type { Conversation } from '../host/api.ts'
 import { count, cut, grouped, visible } from '../kit/text.ts'
-import { type Trouble, troubleLines } from './inbox/channel-api.ts'
+import type { ChannelTrouble } from '../memory/recovery/channel-store.ts'
+import { troubleLines } from './inbox/channel-api.ts'
 
 const usage = 'usage: /jobs, or /jobs stop ID'
 
@@ -26,7 +27,7 @@ function listed(jobs: ReturnType<NonNullable<ReturnType<Conversation['jobs']>>['
 }
 
 /** @returns what does not work on this home's channels; people with the limits of a chat do not read why */
-export function statusAnswer(troubles: readonly Trouble[], isLimited: boolean): string {
+export function statusAnswer(troubles: readonly ChannelTrouble[], isLimited: boolean): string {
   if (troubles.length === 0) return 'all channels work'
   return troubleLines(isLimited ? troubles.map((each) => ({ ...each, why: 'the log says why' })) : troubles).join('\n')
 }

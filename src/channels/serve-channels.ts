@@ -3,6 +3,7 @@
 import { channelSettings } from '../config/config.ts'
 import type { ChannelProfile } from '../host/access/channel-profile.ts'
 import type { ConversationOptions, Host, Setup } from '../host/api.ts'
+import { FailureError } from '../host/failure.ts'
 import { openHost } from '../host/open/open-host.ts'
 import { type ServedSchedules, serveSchedules } from '../host/schedules/serve-schedules.ts'
 import type { AgentProfile } from '../host/setup/agent-profile.ts'
@@ -15,7 +16,7 @@ import { warmUp } from '../service/own-program.ts'
 import { createAgentConversations } from './agent-conversations.ts'
 import { createAnswers } from './answer-message.ts'
 import { type AdmittedMessage, createAdmission, usableProfile } from './inbox/admission.ts'
-import type { Channel, ChannelHost, ChannelKind, InboundMessage, Trouble } from './inbox/channel-api.ts'
+import type { Channel, ChannelHost, ChannelKind, InboundMessage } from './inbox/channel-api.ts'
 import { createMessageQueue } from './inbox/message-queue.ts'
 import { channelKinds } from './list.ts'
 import { createChannelQuestions } from './outbox/ask-in-channel.ts'
@@ -65,14 +66,14 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
     const { provider, tools, sandbox } = options
     const answering = { provider, tools, sandbox }
     const { addresses, channels: stored } = (await host.schedules()).store
-    const troubles = createTroubles(stored, log)
+    const report = createTroubleReport(stored, log)
     const questions = createChannelQuestions()
     const answers = createAnswers({
       log,
       answering: conversations.answering,
       questions,
       schedules: host.schedules,
-      troubles: troubles.list,
+      troubles: stored.troubles,
     })
     const queue = createMessageQueue<AdmittedMessage>({ take: answers.take, log })
     const admission = createAdmission({ log, now: Date.now })
@@ -90,8 +91,8 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
       },
       stopping: signal,
       running: () => channels.map(({ kind }) => kind.name),
-      troubles: troubles.list,
-      trouble: (why) => troubles.set(access.channel, why === undefined ? undefined : { state: 'out of reach', why }),
+      channelStore: stored,
+      trouble: (why) => void report(access.channel, why === undefined ? undefined : { state: 'out of reach', why }),
       receive(message) {
         warmUp()
         const admitted = admission.admit(access, { ...message, taken: (id) => taken(access, message, id) })
@@ -111,7 +112,11 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
     const listening = channels.map(({ kind, access, channel }) => {
       const start = () => channel.start(hostFor(access), stopListening.signal)
       if (kind.vital || needed.includes(kind.name)) return start().then(vital.resolve, vital.reject)
-      return keepListening({ name: kind.name, start, troubles, log, signal: AbortSignal.any([signal, stopListening.signal]) })
+      const failed = (why: string, waitMs: number) => {
+        const isNews = report(kind.name, { state: 'failed', why })
+        if (isNews) log('error', 'channel failed', { channel: kind.name, why, startsAgainInMs: waitMs })
+      }
+      return keepListening({ start, failed, signal: AbortSignal.any([signal, stopListening.signal]) })
     })
     /** The channels that end their turns themselves, in the same time. */
     const own = listening.filter((_, at) => kinds[at]?.kind.people?.byToken)
@@ -139,61 +144,47 @@ async function scheduled(
 ): Promise<ServedSchedules> {
   const { addresses } = (await host.schedules()).store
   const sending = channels.map(({ kind: { name }, channel }) => {
-    const send = (to: string, text: string) => channel.send(addresses.of(name, to) ?? to, text)
+    const send = async (to: string, text: string) => {
+      const address = addresses.of(name, to) ?? to
+      if (address.startsWith('conversation_'))
+        throw new FailureError('error', `no message of ${to} arrived on the channel ${name}, so nothing can be sent there`)
+      return channel.send(address, text)
+    }
     return [name, { send }] as const
   })
   return serveSchedules(host, { ...answering, turns: { takeTurn, refusedBy }, channels: new Map(sending) })
 }
 
-/** How long a channel that failed rests: 30 s, 1, 2 and from then on 5 minutes; after an hour that went well it begins anew. */
-const [restMs, longestRestMs, wellMs] = [30_000, 300_000, 3_600_000]
+/** How long a channel that failed rests: 30 s, 1, 2 and from then on 5 minutes. */
+const [restMs, longestRestMs] = [30_000, 300_000]
 
-type Listening = Pick<ServeOptions, 'signal'> & {
-  readonly name: string
-  readonly start: () => Promise<void>
-  readonly rest?: typeof sleep
-  readonly troubles: ReturnType<typeof createTroubles>
-  readonly log: Log
-}
+/** `failed` gets the reason of each failure. */
+type Listening = Pick<ServeOptions, 'signal'> & { start(): Promise<void>; failed(why: string, waitMs: number): void; rest?: typeof sleep }
 
 /** Starts a channel at once, so that a client that sees "ready" is served, and again after each failure. Never rejects. */
-export async function keepListening({ name, start, troubles, log, signal, rest = sleep }: Listening): Promise<void> {
-  for (let failures = 0; ; failures += 1) {
-    const began = Date.now()
+export async function keepListening({ start, failed, signal, rest = sleep }: Listening): Promise<void> {
+  for (let waitMs = restMs; !signal.aborted; waitMs = Math.min(longestRestMs, waitMs * 2)) {
     try {
       return await start()
     } catch (error) {
       if (signal.aborted) return
-      if (Date.now() - began > wellMs) failures = 0
-      const [why, waitMs] = [errorText(error), Math.min(longestRestMs, restMs * 2 ** failures)]
-      if (troubles.set(name, { state: 'failed', why })) log('error', 'channel failed', { channel: name, why, startsAgainInMs: waitMs })
+      failed(errorText(error), waitMs)
       await rest(waitMs, signal)
-      if (signal.aborted) return
     }
   }
 }
 
-/** Keeps which channels do not work, in the database too, where other processes such as `doctor` read it. */
-export function createTroubles(store: ChannelStore, log: Log) {
-  const owner = thisProcess()
-  const now = new Map<string, Trouble>()
-  return {
-    list: () => [...now.values()],
-    /** @returns whether this is news */
-    set(channel: string, found: Pick<Trouble, 'state' | 'why'> | undefined): boolean {
-      const before = now.get(channel)
-      if (before?.why === found?.why && (before?.state === found?.state || before?.state === 'failed')) return false
-      const trouble = found && { ...found, channel, since: before?.since ?? Date.now() }
-      if (trouble) now.set(channel, trouble)
-      else now.delete(channel)
-      try {
-        store.setTrouble(channel, owner, trouble)
-      } catch (error) {
-        log('warn', 'trouble of a channel not kept', { channel, why: errorText(error) })
-      }
-      if (!trouble) log('info', 'channel works again', { channel })
+/** Returns what keeps the trouble of a channel where other processes, such as `doctor`, read it. It never throws. */
+export function createTroubleReport(store: ChannelStore, log: Log) {
+  return (channel: string, trouble?: Parameters<ChannelStore['setTrouble']>[2]): boolean => {
+    try {
+      const isNews = store.setTrouble(channel, thisProcess(), trouble)
+      if (isNews && !trouble) log('info', 'channel works again', { channel })
+      return isNews
+    } catch (error) {
+      log('warn', 'trouble of a channel not kept', { channel, why: errorText(error) })
       return true
-    },
+    }
   }
 }
 

@@ -251,6 +251,14 @@ CREATE TABLE channel_troubles(
   channel TEXT NOT NULL, owner TEXT NOT NULL, state TEXT NOT NULL, why TEXT NOT NULL, since INTEGER NOT NULL, PRIMARY KEY (channel, owner)
 ) STRICT, WITHOUT ROWID;
 `,
+  // Answers that are not delivered yet. `sent`: how many pieces of it are; `owner`: the process that sends it; `failed`: it never will be.
+  `
+CREATE TABLE outbox(
+  seq INTEGER PRIMARY KEY, channel TEXT NOT NULL, address TEXT NOT NULL, conversation_id TEXT NOT NULL, text TEXT NOT NULL, reply_to TEXT,
+  is_question INTEGER NOT NULL, owner TEXT NOT NULL, at INTEGER NOT NULL, sent INTEGER NOT NULL DEFAULT 0, why TEXT NOT NULL DEFAULT '',
+  failed INTEGER NOT NULL DEFAULT 0
+) STRICT;
+`,
 ]
 
 /** Approvals and rules of an older schema are sealed when it is brought up to this one. */

@@ -4,7 +4,8 @@ import type { Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { Values } from '../../kit/settings.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import { type Channel, type ChannelHost, createAddresses, type InboundMessage } from '../inbox/channel-api.ts'
+import type { Channel, ChannelHost, InboundMessage } from '../inbox/channel-api.ts'
+import { createDelivery, type Delivery } from '../outbox/delivery.ts'
 import { connectDiscord, DISCORD_API, type Discord, type DiscordOptions, faultOf, withDefaults } from './connect.ts'
 import type { discordRows } from './settings.ts'
 
@@ -16,19 +17,17 @@ export function openDiscordChannel(setup: Setup, settings: DiscordSettings): Cha
 
 /** Discord may be unreachable for long: the other channels do not wait for it, and they continue when it ends for good. */
 function createDiscordChannel({ channelIds }: DiscordSettings, options: DiscordOptions): Channel {
-  const state: { connected?: Discord } = {}
-  const addresses = createAddresses()
+  const state: { connected?: Discord; delivery?: Delivery } = {}
+  const send: Discord['send'] = async (...message) =>
+    (await state.connected?.send(...message)) ?? { ok: false, message: 'Discord is not connected' }
 
-  async function listen(connected: Discord, { receive, setup }: ChannelHost): Promise<void> {
+  async function listen(connected: Discord, delivery: Delivery, { receive }: ChannelHost): Promise<void> {
     for await (const { channel, text, authorId } of connected.messages)
       receive({
-        ...{ channel, text, from: 'discord', person: authorId, taken: addresses.note(channel) },
+        ...{ channel, text, from: 'discord', person: authorId },
         ...conversationOf(channel, channelIds),
         working: () => void connected.typing(channel),
-        async answer(words) {
-          const sent = await connected.send(channel, words)
-          if (!sent.ok) setup.log('warn', 'answer not delivered', { to: channel, why: sent.message })
-        },
+        answer: (words, about) => delivery.deliver({ address: channel, text: words, ...about }),
       })
   }
 
@@ -39,14 +38,15 @@ function createDiscordChannel({ channelIds }: DiscordSettings, options: DiscordO
       if (connected.ok) {
         state.connected = connected
         host.setup.log('info', 'channel started', { channel: 'discord', user: connected.userId })
-        await listen(connected, host)
+        state.delivery ??= createDelivery({ channel: 'discord', store: host.channelStore, send, log: host.setup.log, signal })
+        state.delivery.resume()
+        await listen(connected, state.delivery, host)
       }
       const ended = connected.ok ? await connected.ended : connected
       if (!ended.ok && !signal.aborted) throw new FailureError('error', ended.message)
     },
-    async send(conversationId, text) {
-      const address = addresses.of(conversationId)
-      const sent = (await state.connected?.send(address, text)) ?? { ok: false, message: 'Discord is not connected' }
+    async send(address, text) {
+      const sent = await send(address, text)
       if (!sent.ok) throw new Error(sent.message)
     },
     supportsDraftUpdates: () => false,

@@ -87,9 +87,13 @@ type Limits = { readonly channelIds: readonly string[]; readonly redact: (sent: 
 /** Checks the channel name, because it may come from a model or a pipe and becomes part of a URL. */
 function restricted(outbox: Outbox, { channelIds, redact }: Limits): Outbox {
   return {
-    async send(channel, text) {
-      if (channelIds.includes(channel)) return redact(await outbox.send(channel, text))
-      return { ok: false, message: `channel ${JSON.stringify(channel)} is not one of ${channelIds.join(', ')} (DISCORD_CHANNEL_ID)` }
+    async send(channel, text, options) {
+      if (channelIds.includes(channel)) return redact(await outbox.send(channel, text, options))
+      return {
+        ok: false,
+        isFinal: true,
+        message: `channel ${JSON.stringify(channel)} is not one of ${channelIds.join(', ')} (DISCORD_CHANNEL_ID)`,
+      }
     },
     typing: async (channel) => (channelIds.includes(channel) ? await outbox.typing(channel) : undefined),
   }

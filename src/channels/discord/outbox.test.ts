@@ -20,6 +20,7 @@ describe('what is refused', () => {
     for (const channel of [OTHER_CHANNEL, '', '../../users/@me', `${CHANNEL}/messages?x=`, 'cli']) {
       expect(await client.discord.send(channel, 'hello')).toEqual({
         ok: false,
+        isFinal: true,
         message: `channel ${JSON.stringify(channel)} is not one of ${CHANNEL} (DISCORD_CHANNEL_ID)`,
       })
       await client.discord.typing(channel)
@@ -33,6 +34,7 @@ describe('what is refused', () => {
     for (const text of ['', ' \n\t'])
       expect(await client.discord.send(CHANNEL, text)).toEqual({
         ok: false,
+        isFinal: true,
         message: 'the answer is blank, and Discord takes no blank messages',
       })
     expect(fake.rest.seen.posts).toEqual([])
@@ -65,6 +67,7 @@ describe('what is refused', () => {
     fake.rest.trouble.next.push(...thrice(400, { code: 50_035, message: 'Invalid Form Body', errors }))
     expect(await client.discord.send(CHANNEL, 'hello')).toEqual({
       ok: false,
+      isFinal: true,
       message: `channel ${CHANNEL}: 400 Invalid Form Body; content[BAD]: Must be nicer. (after 3 attempts)`,
     })
   })

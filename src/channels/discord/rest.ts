@@ -73,9 +73,9 @@ export function createOutbox(settings: OutboxSettings): Outbox {
     service: 'Discord',
     limit: MESSAGE_LIMIT,
     refusalOf,
-    attempt(channel, piece) {
+    attempt(channel, piece, { key, n }) {
       // All retries use the same nonce, so that a piece whose response got lost is not posted twice.
-      const nonce = crypto.randomUUID().replaceAll('-', '').slice(0, 25)
+      const nonce = key === undefined ? crypto.randomUUID().replaceAll('-', '').slice(0, 25) : `${key}-${n}`
       return () => create(settings, { channel, content: piece, nonce })
     },
   })
@@ -110,7 +110,8 @@ export function refusalOf(error: unknown, about: string): SendRefusal {
   if (error instanceof RateLimitError) return waiting(error, about)
   if (error instanceof ForeignAnswer) return { kind: 'passing', message: `${about}: ${error.message}` }
   if (error instanceof HTTPError) return { kind: 'passing', message: `${about}: Discord answers ${error.status}` }
-  if (error instanceof DiscordAPIError) return { kind: 'final', status: error.status, message: worded(error, about) }
+  if (error instanceof DiscordAPIError)
+    return { kind: 'final', status: error.status, isOfBot: error.status === 401, message: worded(error, about) }
   if (error instanceof Error && error.name === 'AbortError') return { kind: 'passing', message: `${about}: no answer from Discord in time` }
   return { kind: 'passing', message: `${about}: Discord cannot be reached: ${errorText(error)}` }
 }

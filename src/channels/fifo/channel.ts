@@ -6,7 +6,7 @@ import { messageLine, readMessage } from '../../kit/wire.ts'
 import type { Log } from '../../runtime/port.ts'
 import { openLines } from '../../service/fifo/fifo-reader.ts'
 import { openWriter } from '../../service/fifo/fifo-writer.ts'
-import { type Channel, createAddresses, type InboundMessage } from '../inbox/channel-api.ts'
+import type { Channel, InboundMessage } from '../inbox/channel-api.ts'
 
 export type FifoWriteResult = { readonly ok: true } | { readonly ok: false; readonly message: string }
 
@@ -23,7 +23,6 @@ const READER_MS = 10_000
 /** The FIFOs must exist. */
 export function createFifoChannel(dir: string): Channel {
   const state: { write?: FifoMessages['write'] } = {}
-  const addresses = createAddresses()
   return {
     name: 'fifo',
     async start(host, signal) {
@@ -31,14 +30,12 @@ export function createFifoChannel(dir: string): Channel {
       const write = (line: string) => writer.write(line, { timeoutMs: READER_MS, signal })
       state.write = write
       const lines = openLines(`${dir}/interact_in`, { signal })
-      for await (const message of fifoMessages({ lines, write, log: host.setup.log })) {
-        host.receive({ ...message, taken: addresses.note(message.channel) })
-      }
+      for await (const message of fifoMessages({ lines, write, log: host.setup.log })) host.receive(message)
       writer.close()
       if (!signal.aborted) throw new FailureError('error', `the FIFOs in "${dir}" were removed by somebody; start again`)
     },
-    async send(conversationId, text) {
-      const line = messageLine({ channel: addresses.of(conversationId), text: text.trimEnd() })
+    async send(channel, text) {
+      const line = messageLine({ channel, text: text.trimEnd() })
       const written = (await state.write?.(line)) ?? { ok: false, message: 'the channel is not started' }
       if (!written.ok) throw new Error(written.message)
     },

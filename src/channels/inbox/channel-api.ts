@@ -3,10 +3,13 @@
 import type { ChannelProfile, People } from '../../host/access/channel-profile.ts'
 import type { Conversation, Host, Setup } from '../../host/api.ts'
 import type { Rows, Values } from '../../kit/settings.ts'
-import type { ChannelTrouble } from '../../memory/recovery/channel-store.ts'
+import type { ChannelStore, ChannelTrouble } from '../../memory/recovery/channel-store.ts'
 
 /** The place where a message is answered. */
 export type TurnPlace = { readonly conversation: Conversation; readonly access: ChannelProfile }
+
+/** `conversationId`: whose text it is. `closed`: the text is a question that matters only until then. */
+export type AnswerContext = { readonly conversationId?: string; readonly closed?: Promise<unknown> }
 
 /** A message from outside, from any channel, with the way to send its answer. */
 export type InboundMessage = {
@@ -33,7 +36,7 @@ export type InboundMessage = {
   /** Called once, when nothing more will come of the message: it is answered, refused, or was an answer itself. */
   settled?(): void
   /** Delivers the answer. Never rejects; failed deliveries are logged. */
-  answer(text: string): Promise<void>
+  answer(text: string, about?: AnswerContext): Promise<void>
   /** Shows that the message is being worked on, where the channel can show that. */
   working?(): void
 }
@@ -48,19 +51,17 @@ export type ChannelHost = Host & {
   running(): readonly string[]
   /** Notes that this channel does not reach its service, and why; with nothing, that it does. */
   trouble(why?: string): void
-  /** The channels of this process that do not work now. */
-  troubles(): readonly Trouble[]
+  /** Keeps on disk which channels do not work now, and the answers that are not delivered. */
+  readonly channelStore: ChannelStore
 }
 
-export type Trouble = ChannelTrouble & { readonly channel: string }
-
 /** @returns one line for each, for a person */
-export function troubleLines(troubles: readonly Trouble[]): string[] {
+export function troubleLines(troubles: readonly ChannelTrouble[]): string[] {
   return troubles.map(({ channel, state, why, since }) => `${channel}: ${state} since ${new Date(since).toISOString()}: ${why}`)
 }
 
 /** Returns the answer of GET /health. A server that answers is alive: to start it again would mend no channel. */
-export function healthOf({ troubles }: Pick<ChannelHost, 'troubles'>, version: string) {
+export function healthOf({ channelStore: { troubles } }: Pick<ChannelHost, 'channelStore'>, version: string) {
   const problems = troubleLines(troubles())
   return { ok: true, version, ...(problems.length > 0 ? { status: 'degraded' as const, problems } : {}) } as const
 }
@@ -73,7 +74,7 @@ export type Channel = {
    * that ended it; it is then called again after a pause.
    */
   start(host: ChannelHost, signal: AbortSignal): Promise<void>
-  /** `to`: a conversation id, or an address of the channel itself. @throws Error that says why it could not deliver the message */
+  /** `to`: an address of the channel itself. @throws Error that says why it could not deliver the message */
   send(to: string, message: string): Promise<void>
   supportsDraftUpdates(): boolean
   /** Returns where people reach it, for the line that says that all is ready; called after `start`. */
@@ -95,24 +96,4 @@ export type ChannelKind<R extends Rows = Rows> = {
   isOn(settings: Values<R>): boolean
   /** Loads the heavy modules. `dir`: the folder of the FIFOs. @throws FailureError when the settings cannot work */
   create(making: { readonly settings: Values<R>; readonly setup: Setup; readonly dir: string }): Promise<Channel>
-}
-
-/** Remembers the latest address of each conversation on a channel, so that the channel can send messages unasked. */
-export type Addresses = {
-  /** @returns a function to call with the conversation that takes the message from this address */
-  note(address: string): (conversationId: string) => void
-  /** Returns an address itself unchanged. @throws Error when no message of that conversation came through this channel */
-  of(conversation: string): string
-}
-
-export function createAddresses(): Addresses {
-  const latest = new Map<string, string>()
-  return {
-    note: (address) => (conversationId) => void latest.set(conversationId, address),
-    of(conversationId) {
-      const address = latest.get(conversationId) ?? (conversationId.startsWith('conversation_') ? undefined : conversationId)
-      if (address === undefined) throw new Error(`no message of ${conversationId} arrived on this channel, so nothing can be sent there`)
-      return address
-    },
-  }
 }

@@ -26,6 +26,7 @@ async function stage({ rejected, set }: { readonly rejected?: string; readonly s
   await questions.ask(message('Write it'), {
     gateId: 'run_1/a',
     conversation: {
+      id: 'conversation_1',
       async approve(_, decision) {
         decided.push(decision)
         return rejected

@@ -10,7 +10,7 @@ import type { Proposal } from '../../runtime/event.ts'
 import type { AdmittedMessage } from '../inbox/admission.ts'
 
 export type ChannelQuestion = {
-  readonly conversation: Pick<Conversation, 'approve' | 'gateClosed' | 'changesOf'>
+  readonly conversation: Pick<Conversation, 'id' | 'approve' | 'gateClosed' | 'changesOf'>
   readonly gateId: string
   readonly proposal: Proposal
 }
@@ -57,8 +57,11 @@ export function createChannelQuestions(): ChannelQuestions {
       const code = newCode()
       const { channel, from } = message
       open.set(code, { ...question, channel, from })
-      void question.conversation.gateClosed(question.gateId).then(() => forget(code))
-      await message.answer(questionText(code, question, await question.conversation.changesOf(question.gateId)))
+      const closed = question.conversation.gateClosed(question.gateId).then(() => forget(code))
+      await message.answer(questionText(code, question, await question.conversation.changesOf(question.gateId)), {
+        closed,
+        conversationId: question.conversation.id,
+      })
     },
     takeAnswer(message) {
       const [, word = '', code = ''] = /^\s*(yes|no)\s+([0-9a-z]{5})[.!]?\s*$/i.exec(message.text) ?? []

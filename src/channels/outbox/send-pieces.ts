@@ -4,7 +4,21 @@ import { cut, flat } from '../../kit/text.ts'
 import type { Log } from '../../runtime/port.ts'
 import { chunks } from './chunk.ts'
 
-export type SendResult = { readonly ok: true; readonly messageIds: readonly string[] } | { readonly ok: false; readonly message: string }
+/** `isFinal`: this address can never be delivered to, as the service itself has said again and again. */
+export type SendResult =
+  | { readonly ok: true; readonly messageIds: readonly string[] }
+  | { readonly ok: false; readonly message: string; readonly isFinal?: boolean }
+
+export type SendOptions = {
+  /** The message that is answered; it comes with the first piece. */
+  readonly replyTo?: string | undefined
+  /** Names the text, so that a piece whose receipt was lost is recognized where the service can do that, also after a restart. */
+  readonly key?: string
+  /** How many pieces were delivered already. */
+  readonly skip?: number
+  /** Called after each piece with how many are delivered. */
+  readonly progress?: (pieces: number) => void
+}
 
 /**
  * Why a request failed: the server asks to wait, it may work the next time, or a person has to change something. `final` is only what the
@@ -13,7 +27,7 @@ export type SendResult = { readonly ok: true; readonly messageIds: readonly stri
 export type SendRefusal =
   | { readonly kind: 'wait'; readonly ms: number; readonly isGlobal: boolean; readonly message: string }
   | { readonly kind: 'passing'; readonly message: string }
-  | { readonly kind: 'final'; readonly status: number; readonly message: string }
+  | { readonly kind: 'final'; readonly status: number; readonly isOfBot: boolean; readonly message: string }
 
 export type RetryOptions = {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
@@ -27,16 +41,15 @@ type SenderSettings = RetryOptions & {
   /** The longest message that it accepts, in UTF-16 units. */
   readonly limit: number
   /**
-   * Returns what sends this one piece; it is called again for each retry, and resolves with the id of the message. `replyTo` comes with the
-   * first piece.
+   * Returns what sends this one piece; it is called again for each retry, and resolves with the id of the message. `n`: its place in the text.
    */
-  readonly attempt: (address: string, piece: string, replyTo?: string) => () => Promise<string>
+  readonly attempt: (address: string, piece: string, options: SendOptions & { readonly n: number }) => () => Promise<string>
   readonly refusalOf: (error: unknown, about: string) => SendRefusal
 }
 
 export type Sender = {
-  /** Never rejects. Sends one answer per address at a time, in the order of the calls. `replyTo`: the message that is answered. */
-  send(address: string, text: string, replyTo?: string): Promise<SendResult>
+  /** Never rejects. Sends one answer per address at a time, in the order of the calls. */
+  send(address: string, text: string, options?: SendOptions): Promise<SendResult>
   /** Tells whether the server has asked for silence everywhere. */
   isShut(): boolean
 }
@@ -61,17 +74,14 @@ export function createSender(settings: SenderSettings): Sender {
   const { service, limit } = settings
   const tails = new Map<string, Promise<unknown>>()
   const gate: SendGate = { opens: undefined }
-  const post = (address: string, piece: string, replyTo?: string) =>
-    postPiece({ ...settings, gate, address, attemptOnce: settings.attempt(address, piece, replyTo) })
   return {
-    async send(address, text, replyTo) {
+    async send(address, text, options = {}) {
       const before = tails.get(address)
+      const post = (piece: string, n: number) =>
+        postPiece({ ...settings, gate, address, attemptOnce: settings.attempt(address, piece, { ...options, n }) })
       const sent = (async () => {
         await before
-        return sendAll(chunks(text.toWellFormed(), limit), {
-          service,
-          post: (piece, n) => post(address, piece, n === 0 ? replyTo : undefined),
-        })
+        return sendAll(chunks(text.toWellFormed(), limit), { service, post, ...options })
       })()
       tails.set(address, sent)
       return sent
@@ -80,24 +90,23 @@ export function createSender(settings: SenderSettings): Sender {
   }
 }
 
-type Post = { readonly service: string; readonly post: (piece: string, n: number) => Promise<Posted> }
+type Post = SendOptions & { readonly service: string; readonly post: (piece: string, n: number) => Promise<Posted> }
 
-async function sendAll(pieces: readonly string[], { service, post }: Post): Promise<SendResult> {
-  if (pieces.length === 0) return { ok: false, message: `the answer is blank, and ${service} takes no blank messages` }
+async function sendAll(pieces: readonly string[], { service, post, skip = 0, progress }: Post): Promise<SendResult> {
+  if (pieces.length === 0) return { ok: false, message: `the answer is blank, and ${service} takes no blank messages`, isFinal: true }
   const messageIds: string[] = []
-  for (const piece of pieces) {
-    const posted = await post(piece, messageIds.length)
-    if (!posted.ok) return { ok: false, message: pieces.length === 1 ? posted.message : `${posted.message} (${part(messageIds, pieces)})` }
+  for (const [n, piece] of pieces.entries()) {
+    if (n < skip) continue
+    const posted = await post(piece, n)
+    const part = pieces.length === 1 ? '' : ` (${n} of ${pieces.length} parts were sent)`
+    if (!posted.ok) return { ...posted, message: `${posted.message}${part}` }
     messageIds.push(posted.id)
+    progress?.(n + 1)
   }
   return { ok: true, messageIds }
 }
 
-function part(done: readonly string[], all: readonly string[]): string {
-  return `${done.length} of ${all.length} parts were sent`
-}
-
-type Posted = { readonly ok: true; readonly id: string } | { readonly ok: false; readonly message: string }
+type Posted = { readonly ok: true; readonly id: string } | Extract<SendResult, { ok: false }>
 
 /** `opens` is set while a rate limit of the whole server applies to us: then nothing is requested. */
 type SendGate = { opens: Promise<void> | undefined }
@@ -117,7 +126,10 @@ async function postPiece(posting: Posting): Promise<Posted> {
       const refusal = posting.refusalOf(error, `channel ${channel}`)
       waited.finals = refusal.kind === 'final' ? waited.finals + 1 : 0
       const ms = refusal.kind === 'wait' ? refusal.ms : waited.finals < FINAL_TIMES ? PAUSES_MS[waited.tries] : undefined
-      if (ms === undefined || waited.ms + ms > PATIENCE_MS) return { ok: false, message: `${refusal.message}${after(waited.tries)}` }
+      if (ms === undefined || waited.ms + ms > PATIENCE_MS) {
+        const isFinal = refusal.kind === 'final' && !refusal.isOfBot && waited.finals >= FINAL_TIMES
+        return { ok: false, message: `${refusal.message}${after(waited.tries)}`, ...(isFinal ? { isFinal } : {}) }
+      }
       if (refusal.kind === 'wait') waited.ms += ms
       else waited.tries += 1
       log('warn', `${service.toLowerCase()} asks to wait`, { channel, reason: refusal.message, waitMs: ms })

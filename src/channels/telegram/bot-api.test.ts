@@ -102,7 +102,7 @@ test('a message waits as long as Telegram asks, keeps its place, and has no prev
   const sleep = async (ms: number) => void waits.push(ms)
   const outbox = createOutbox({ api, sleep, log: () => {}, signal: never })
   fake.trouble.sendMessage = [tooMany(7), { status: 500, body: 'no' }]
-  const both = [outbox.send(String(ADA.id), 'first', '33'), outbox.send(String(ADA.id), 'second')]
+  const both = [outbox.send(String(ADA.id), 'first', { replyTo: '33' }), outbox.send(String(ADA.id), 'second')]
   expect((await Promise.all(both)).map(({ ok }) => ok)).toEqual([true, true])
   expect([waits, fake.texts()]).toEqual([
     [7_000, 1_000],
@@ -114,6 +114,7 @@ test('a message waits as long as Telegram asks, keeps its place, and has no prev
   for (const address of ['cli', '@name', '1;2', '', '1/2/3']) expect((await outbox.send(address, 'x')).ok).toBe(false)
   expect(await outbox.send('404', 'x')).toEqual({
     ok: false,
+    isFinal: true,
     message: expect.stringContaining('chat not found (400); a person must write'),
   })
   expect(fake.texts()).toHaveLength(3)

@@ -121,7 +121,7 @@ export function refusalOf(error: unknown, about: string): SendRefusal {
   const conflict = status === 409 && !/webhook/i.test(error.message)
   if (conflict)
     return { kind: 'passing', message: `${about}: another program reads the messages of this bot (409); stop it, or give it its own bot` }
-  return { kind: 'final', status, message: worded(error.message, status, about) }
+  return { kind: 'final', status, isOfBot: advice[status] !== undefined, message: worded(error.message, status, about) }
 }
 
 /** Telegram's limits are per chat or per method. */
@@ -169,12 +169,15 @@ export function createOutbox(settings: RetryOptions & { readonly api: BotApi }):
     service: 'Telegram',
     limit: MESSAGE_LIMIT,
     refusalOf,
-    attempt: (address, piece, replyTo) => () => post(api, { ...placeOf(address), text: piece, ...replyIn(replyTo) }, signal),
+    attempt: (address, piece, { replyTo, n }) => {
+      const message = { text: piece, ...replyIn(n === 0 ? replyTo : undefined) }
+      return () => post(api, { ...placeOf(address), ...message }, signal)
+    },
   })
   return {
-    async send(address, text, replyTo) {
-      if (isAddress(address)) return sender.send(address, text, replyTo)
-      return { ok: false, message: `${JSON.stringify(address)} is not a Telegram chat; write its id in digits` }
+    async send(address, text, options) {
+      if (isAddress(address)) return sender.send(address, text, options)
+      return { ok: false, isFinal: true, message: `${JSON.stringify(address)} is not a Telegram chat; write its id in digits` }
     },
     async typing(address) {
       if (signal.aborted || !isAddress(address)) return

@@ -7,7 +7,8 @@ import { visionProblem } from '../../host/setup/vision-provider.ts'
 import { aborted, sleep } from '../../kit/abort.ts'
 import { isObject } from '../../kit/json.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
-import { type Channel, type ChannelHost, createAddresses } from '../inbox/channel-api.ts'
+import type { Channel, ChannelHost } from '../inbox/channel-api.ts'
+import { createDelivery } from '../outbox/delivery.ts'
 import { FINAL_TIMES, type RetryOptions } from '../outbox/send-pieces.ts'
 import { type BotApi, type CallOptions, createBotApi, createOutbox, type Outbox, refusalOf } from './bot-api.ts'
 import { joinAlbums, parseUpdate, type Self, type TelegramMessage } from './inbound.ts'
@@ -32,7 +33,6 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
     fetch: createProviderFetch({ baseUrl: settings.api ?? TELEGRAM_API }),
   })
   const state: { outbox?: Outbox; open?: ReturnType<typeof open>; known?: ReturnType<typeof know> } = {}
-  const addresses = createAddresses()
 
   function open(host: ChannelHost, signal: AbortSignal) {
     // The next start takes the messages that this one has not taken before it stops.
@@ -45,7 +45,9 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
   /** Continues with the open messages of an earlier process. */
   function know(self: Self, { host, outbox, signal }: ReturnType<typeof open>) {
     const ledger = openLedger(join(context.home, 'telegram', `bot-${self.id}.json`), log)
-    const receiver = createReceiver({ host, api, outbox, ledger, addresses, settings, signal })
+    const delivery = createDelivery({ channel: 'telegram', store: host.channelStore, send: outbox.send, log, signal })
+    const receiver = createReceiver({ host, api, outbox, delivery, ledger, settings, signal })
+    delivery.resume()
     receiver.resume()
     return { ledger, receiver }
   }
@@ -75,8 +77,8 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
       // Until then answers of turns that are under way are sent.
       await aborted(signal)
     },
-    async send(conversationId, text) {
-      const sent = (await state.outbox?.send(addresses.of(conversationId), text)) ?? { ok: false, message: 'Telegram is not connected' }
+    async send(address, text) {
+      const sent = (await state.outbox?.send(address, text)) ?? { ok: false, message: 'Telegram is not connected' }
       if (!sent.ok) throw new Error(sent.message)
     },
     supportsDraftUpdates: () => false,

@@ -1,7 +1,8 @@
 /** Hands messages of Telegram to the host: with their conversation, their commands, and the way back for the answer. */
 
 import { flat } from '../../kit/text.ts'
-import type { Addresses, ChannelHost, TurnPlace } from '../inbox/channel-api.ts'
+import type { ChannelHost, TurnPlace } from '../inbox/channel-api.ts'
+import type { Delivery } from '../outbox/delivery.ts'
 import { addressOf, type BotApi, type Outbox } from './bot-api.ts'
 import { completeText } from './complete-text.ts'
 import type { ChatCommand, TelegramMessage } from './inbound.ts'
@@ -12,8 +13,8 @@ export type ReceiverOptions = {
   readonly host: ChannelHost
   readonly api: BotApi
   readonly outbox: Outbox
+  readonly delivery: Delivery
   readonly ledger: Ledger
-  readonly addresses: Addresses
   readonly settings: TelegramSettings
   readonly signal: AbortSignal
 }
@@ -27,15 +28,12 @@ export type Receiver = {
 const greeting =
   'Hello. Write to me, or send a photo, and I answer. /new begins a new conversation; /stop ends the answer that I am working on; /continue continues one that was interrupted; /status lists what does not work.'
 
-export function createReceiver({ host, api, outbox, ledger, addresses, settings, signal }: ReceiverOptions): Receiver {
+export function createReceiver({ host, api, outbox, delivery, ledger, settings, signal }: ReceiverOptions): Receiver {
   const { log } = host.setup
   /** The running work of each person in each place, and how to stop it. */
   const working = new Map<string, { readonly stop: () => void; readonly updateId: number }>()
 
-  async function say(address: string, text: string, replyTo?: string): Promise<void> {
-    const sent = await outbox.send(address, text, replyTo)
-    if (!sent.ok) log('warn', 'answer not delivered', { to: address, why: sent.message })
-  }
+  const say = (address: string, text: string) => delivery.deliver({ address, text })
 
   function runChatCommand(command: ChatCommand, message: TelegramMessage): void {
     const address = addressOf(message)
@@ -77,19 +75,20 @@ export function createReceiver({ host, api, outbox, ledger, addresses, settings,
     const { text, person, isGroup, command, updateId, messageId } = message
     const address = addressOf(message)
     const topic = ledger.topic(address)
-    const noteAddress = addresses.note(address)
     host.receive({
       ...{ channel: address, text, person, from: 'telegram', conversation: `telegram ${address}` },
       topic: topic?.toString(),
       command: command && (() => runChatCommand(command, message)),
-      taken(conversationId) {
-        noteAddress(conversationId)
-        ledger.begin(updateId)
-      },
+      taken: () => ledger.begin(updateId),
       complete: (at) => complete(message, at),
       settled: () => settle(message),
       working: () => void outbox.typing(address),
-      answer: (words) => say(address, words, isGroup ? String(messageId) : undefined),
+      answer(words, about) {
+        const delivered = delivery.deliver({ address, text: words, replyTo: isGroup ? String(messageId) : undefined, ...about })
+        // The answer is on disk now: a later start has to deliver it, and nothing was interrupted.
+        if (about?.closed === undefined) ledger.end(updateId)
+        return delivered
+      },
     })
   }
 

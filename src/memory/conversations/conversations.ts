@@ -230,7 +230,7 @@ function forget(store: Store, underWay: readonly string[], note: number): void {
   ])
     store.sql<never, [string]>(`DELETE FROM ${rows}`).run(JSON.stringify(underWay))
   store.script(
-    `DELETE FROM conversations; DELETE FROM conversation_titles; DELETE FROM read_labels; DELETE FROM summaries; DELETE FROM summary_failures;
+    `DELETE FROM conversations; DELETE FROM conversation_titles; DELETE FROM outbox; DELETE FROM read_labels; DELETE FROM summaries; DELETE FROM summary_failures;
      DELETE FROM replies; DELETE FROM token_conversations WHERE conversation_id NOT IN (SELECT conversation_id FROM runs);
      INSERT INTO turns_fts(turns_fts) VALUES ('delete-all');
      UPDATE agent_files SET base = bytes, base_sha256 = '', since = (SELECT coalesce(max(seq), 0) FROM journal), open = '{}'`,
@@ -329,6 +329,7 @@ const ofConversation = [
   'summaries',
   'summary_failures',
   'channel_addresses',
+  'outbox',
   'conversations',
   'runs',
 ]

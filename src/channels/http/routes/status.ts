@@ -34,7 +34,7 @@ export function statusRoutes(app: GatewayApi, { host, setup, version }: Gateway)
         provider: config.defaultProvider,
         model: config.defaultModel,
         channels: [...host.running()],
-        troubles: [...host.troubles()],
+        troubles: [...host.channelStore.troubles()],
         estop: { stopped: reason !== undefined, reason: reason ?? null },
         receipts: { count: receipts?.count ?? 0, head: receipts?.head ?? null },
       }
@@ -45,7 +45,7 @@ export function statusRoutes(app: GatewayApi, { host, setup, version }: Gateway)
 /** Answers GET /metrics for Prometheus. */
 export function metricsRoutes(app: GatewayApi, { telemetry, host }: Gateway): void {
   const channels = (): Metric => {
-    const broken = host.troubles().map(({ channel }) => channel)
+    const broken = host.channelStore.troubles().map(({ channel }) => channel)
     const samples = host.running().map((channel) => ({ labels: { channel }, value: broken.includes(channel) ? 0 : 1 }))
     return { name: 'braidclaw_channel_up', type: 'gauge', help: 'Whether a channel reaches its service.', samples }
   }

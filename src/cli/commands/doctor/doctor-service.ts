@@ -137,10 +137,21 @@ export function channelFindings(setup: CliSetup): Finding[] {
   return [...rights, ...(on.some(({ name }) => name === 'telegram') ? visionFinding(setup) : [])]
 }
 
-/** Reports the channels of running processes that do not work. */
+/** Reports the channels of running processes that do not work, and the answers that are not delivered. */
 export function troubleFindings({ store }: Memory): Finding[] {
+  const { troubles, unsent } = createChannelStore(store)
   const remedy = ['it is tried again by itself; the whole story: braidclaw service logs']
-  return troubleLines(createChannelStore(store).troubles()).map((says) => ({ what: 'channel', state: 'bad', says, remedy }))
+  return [
+    ...troubleLines(troubles()).map((says): Finding => ({ what: 'channel', state: 'bad', says, remedy })),
+    ...unsent().map(({ channel, address, at, failed, why }): Finding => {
+      const state = failed ? 'could not be delivered' : 'waits to be delivered'
+      return {
+        what: 'answer',
+        state: 'note',
+        says: `${channel}: an answer of ${new Date(at).toISOString()} to ${address} ${state}: ${why || 'not tried yet'}`,
+      }
+    }),
+  ]
 }
 
 /** Reports which model reads the pictures: they leave the machine for it. */

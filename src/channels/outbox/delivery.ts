@@ -1,0 +1,115 @@
+/** Delivers the answers of a channel: each stays on disk until it is delivered, so that neither an outage nor a restart loses it. */
+
+import { sleep } from '../../kit/abort.ts'
+import { errorText } from '../../kit/errors.ts'
+import { thisProcess } from '../../memory/journal/process-owner.ts'
+import type { ChannelStore } from '../../memory/recovery/channel-store.ts'
+import type { Log } from '../../runtime/port.ts'
+import type { AnswerContext } from '../inbox/channel-api.ts'
+import type { Sender } from './send-pieces.ts'
+
+type Outgoing = AnswerContext & { readonly address: string; readonly text: string; readonly replyTo?: string }
+
+export type Delivery = {
+  /** Has it on disk when it returns. Resolves when it is delivered, or when it has to be tried again later. Never rejects. */
+  deliver(outgoing: Outgoing): Promise<void>
+  /** Sends what waits, also what a dead process has left. */
+  resume(): void
+}
+
+type DeliveryOptions = {
+  readonly channel: string
+  readonly store: ChannelStore
+  readonly send: Sender['send']
+  readonly log: Log
+  readonly signal: AbortSignal
+  readonly rest?: typeof sleep
+}
+
+/** `tried` resolves after the next attempt; aborting `nap` ends the rest before it. */
+type Line = { tried: PromiseWithResolvers<void>; nap: AbortController }
+
+/** The rests between attempts to deliver to an address: 5, 10, 20 s … and from then on 5 minutes. A new answer ends a rest. */
+const [restMs, longestRestMs] = [5_000, 300_000]
+
+export function createDelivery(options: DeliveryOptions): Delivery {
+  const { channel, store, send, log, signal, rest = sleep } = options
+  const owner = thisProcess()
+  /** The addresses that something waits for. */
+  const lines = new Map<string, Line>()
+
+  async function work(address: string, line: Line): Promise<void> {
+    try {
+      for (let failures = 0; !signal.aborted; ) {
+        const isDone = await deliverOldest(address, options)
+        if (isDone === undefined) return
+        if (isDone) failures = 0
+        else {
+          line.tried.resolve()
+          Object.assign(line, { tried: Promise.withResolvers(), nap: new AbortController() })
+          await rest(Math.min(longestRestMs, restMs * 2 ** failures++), AbortSignal.any([signal, line.nap.signal]))
+        }
+      }
+    } catch (error) {
+      log('error', 'answers not delivered', { to: address, why: errorText(error) })
+    } finally {
+      lines.delete(address)
+      line.tried.resolve()
+    }
+  }
+
+  function wake(address: string): Promise<void> {
+    const found = lines.get(address)
+    const line = found ?? { tried: Promise.withResolvers<void>(), nap: new AbortController() }
+    lines.set(address, line)
+    line.nap.abort()
+    if (!found) void work(address, line)
+    return line.tried.promise
+  }
+
+  return {
+    async deliver({ address, text, conversationId = '', replyTo, closed }) {
+      try {
+        const seq = store.keep({
+          channel,
+          address,
+          text,
+          conversationId,
+          replyTo: replyTo ?? null,
+          isQuestion: closed !== undefined,
+          owner,
+        })
+        void closed
+          ?.then(() => store.forget(seq))
+          .catch((error: unknown) => log('warn', 'question not withdrawn', { why: errorText(error) }))
+      } catch (error) {
+        log('error', 'answer not kept', { to: address, why: errorText(error) })
+        const sent = await send(address, text, { replyTo })
+        if (!sent.ok) log('error', 'answer not delivered', { to: address, why: sent.message })
+      }
+      await wake(address)
+    },
+    resume() {
+      try {
+        for (const address of new Set([...lines.keys(), ...store.adopt(channel, owner)])) void wake(address)
+      } catch (error) {
+        log('error', 'answers of an earlier start not delivered', { channel, why: errorText(error) })
+      }
+    },
+  }
+}
+
+/** Delivers the oldest answer, or gives it up. @returns false when it has to be tried again, undefined when nothing waits */
+async function deliverOldest(address: string, { channel, store, send, log, signal }: DeliveryOptions): Promise<boolean | undefined> {
+  const found = store.oldest(channel, address)
+  if (!found) return undefined
+  const { seq, text, replyTo, at, sent: skip } = found
+  const key = `${at.toString(36)}-${seq.toString(36)}`
+  const progress = (pieces: number) => store.setProgress(seq, { sent: pieces })
+  const sent = await send(address, text, { replyTo: replyTo ?? undefined, key, skip, progress })
+  if (sent.ok) return store.forget(seq)
+  if (signal.aborted) return false
+  store.setProgress(seq, { why: sent.message, failed: sent.isFinal })
+  log(sent.isFinal ? 'error' : 'warn', sent.isFinal ? 'answer not delivered' : 'answer waits', { to: address, why: sent.message })
+  return sent.isFinal === true
+}
