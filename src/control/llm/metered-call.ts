@@ -1,6 +1,6 @@
 /** Runs one call of a model that costs tokens, from the reservation to the settlement. */
 
-import { HttpError, quiet } from '../../http/http-error.ts'
+import { HttpError } from '../../http/http-error.ts'
 import type { Connection } from '../../http/listen.ts'
 import { errnoOf } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
@@ -8,7 +8,7 @@ import { catalogueFacts } from '../../providers/wire/facts/model-facts.ts'
 import type { Caller, RunCaller } from '../contract/caller.ts'
 import type { Plane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import { brokenResponse, type Relay, relayDocument, relayStream } from './relay.ts'
+import { apiAnswer, brokenResponse, type Relay, relayDocument, relayStream } from './relay.ts'
 import { askUpstream, clientHeaders, type PassThroughDeps, readText, redactorOf, type Upstream } from './upstream-call.ts'
 import { fieldsOf, type JsonFields, type RequestFacts, type Tally, type Wire } from './wires.ts'
 
@@ -50,9 +50,8 @@ export async function meteredCall(call: MeteredCall): Promise<Response> {
   try {
     const body = limitedBody(call, reserved.output / facts.answers)
     const answer = await askUpstream({ ...call, method: 'POST', body, signal: stopped })
-    const headers = clientHeaders(answer.headers)
-    if (!answer.ok) return await refused({ ...relay, headers }, answer, finish)
-    return await relayAnswer({ ...relay, headers }, answer)
+    if (!answer.ok) return await refused(relay, answer, finish)
+    return await relayAnswer({ ...relay, headers: clientHeaders(answer.headers) }, answer)
   } catch (error) {
     // The vendor may have worked on a request that broke, unless it was never sent.
     await (isUnsent(error) ? finish(0) : settle())
@@ -103,7 +102,7 @@ const longestKey = 4_096
 async function refused(relay: Relay, answer: Response, finish: (tokens: number) => Promise<void>): Promise<Response> {
   const { text } = await readText(answer, maxErrorBytes + longestKey)
   await finish(0)
-  return new Response(relay.redact(text).slice(0, maxErrorBytes), { status: answer.status, headers: { ...quiet, ...relay.headers } })
+  return apiAnswer(relay.wire.vendor, answer, relay.redact(text).slice(0, maxErrorBytes))
 }
 
 function isUnsent(error: unknown): boolean {

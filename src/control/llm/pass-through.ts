@@ -1,16 +1,16 @@
 /** Passes requests of runners on to a model and counts their tokens: reserves before, settles after, refuses when the budget is spent. */
 
 import { createRateLimit } from '../../http/callers.ts'
-import { HttpError, quiet } from '../../http/http-error.ts'
+import { HttpError } from '../../http/http-error.ts'
 import { readJsonBody } from '../../http/json-body.ts'
 import type { Connection } from '../../http/listen.ts'
 import type { RawAnswers } from '../../http/serve-api.ts'
 import { traceOf } from '../../kit/errors.ts'
 import type { RunCaller } from '../contract/caller.ts'
 import { assertRuns, type MeteredCall, meteredCall } from './metered-call.ts'
+import { apiAnswer } from './relay.ts'
 import {
   askUpstream,
-  clientHeaders,
   maxDocumentBytes,
   type PassThroughDeps,
   readText,
@@ -141,8 +141,7 @@ async function unmeteredCall({ deps, request, connection, upstream, path, method
     return undefined
   })
   if (!answer) return errorAnswer(vendor, { status: 502, code: 'upstream_unreachable', message: `the ${vendor} API cannot be reached` })
-  const body = redactorOf(upstream)((await readText(answer, maxDocumentBytes)).text)
-  return new Response(body, { status: answer.status, headers: { ...quiet, ...clientHeaders(answer.headers) } })
+  return apiAnswer(vendor, answer, redactorOf(upstream)((await readText(answer, maxDocumentBytes)).text))
 
   async function ask(): Promise<Response> {
     return await askUpstream({ deps, request, upstream, path, method, body: text, signal })

@@ -2,8 +2,9 @@
 
 import { quiet } from '../../http/http-error.ts'
 import { parseJson } from '../../kit/json.ts'
+import { cut, visible } from '../../kit/text.ts'
 import { type EventBlock, readBlocks } from './stream-blocks.ts'
-import { maxDocumentBytes, readText } from './upstream-call.ts'
+import { clientHeaders, maxDocumentBytes, readText, type Vendor } from './upstream-call.ts'
 import { errorAnswer, type Failure, failureOf, fieldsOf, type RequestFacts, type Tally, type Wire } from './wires.ts'
 
 export type Relay = {
@@ -20,8 +21,8 @@ export type Relay = {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Passes on a document unchanged. One that is not an object of JSON counts by its bytes. */
-export async function relayDocument({ wire, tally, settle, redact, headers }: Relay, upstream: Response): Promise<Response> {
+/** Passes on a document unchanged, unless it is a web page. One that is not an object of JSON counts by its bytes. */
+export async function relayDocument({ wire, tally, settle, redact }: Relay, upstream: Response): Promise<Response> {
   const { text, isWhole, bytes } = await readText(upstream, maxDocumentBytes)
   if (!isWhole) throw new RangeError(`the model answered with more than ${maxDocumentBytes} bytes`)
   const value = fieldsOf(parseJson(text))
@@ -29,7 +30,25 @@ export async function relayDocument({ wire, tally, settle, redact, headers }: Re
   wire.note(tally, value)
   tally.ended = true
   await settle()
-  return new Response(redact(text), { status: upstream.status, headers: { ...quiet, ...headers } })
+  return apiAnswer(wire.vendor, upstream, redact(text))
+}
+
+/**
+ * Returns an answer of the vendor as it is; what something in between says (a web page, or a refusal that is not JSON) becomes an error in
+ * the form of the vendor, with the first words of the text.
+ */
+export function apiAnswer(vendor: Vendor, { ok, status, headers }: Response, text: string): Response {
+  const passed = clientHeaders(headers)
+  if (ok ? !/^\s*</.test(text) : parseJson(text) !== undefined) return new Response(text, { status, headers: { ...quiet, ...passed } })
+  const words = text
+    .replaceAll(/<(script|style)\b[\s\S]*?<\/\1\s*>|<!--[\s\S]*?-->|<[^>]*>/gi, ' ')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+  const message = `the ${vendor} API, or a server in front of it, answered ${status}${words === '' ? ' without a text' : `: ${cut(visible(words), 300)}`}`
+  const answer = errorAnswer(vendor, { status: ok ? 502 : status, code: 'upstream_answer', message })
+  answer.headers.delete('x-should-retry')
+  for (const [name, value] of Object.entries(passed)) if (name !== 'content-type') answer.headers.set(name, value)
+  return answer
 }
 
 /** Passes on a stream event by event, no faster than the client reads. */

@@ -174,6 +174,34 @@ describe.each(dialects.map((dialect) => [dialect.path, dialect] as const))('POST
     expect([plane.settled, plane.state.reserved]).toEqual([[], 0])
   })
 
+  test.each([
+    [
+      '<!doctype html><style>x{}</style><h1>502 Bad\u202e Gateway</h1><p>nginx',
+      'text/html',
+      /answered 503: 502 Bad\\u\{202e\} Gateway nginx$/,
+    ],
+    [`<html>${'so long '.repeat(1_000)}${vendorKey}`, 'text/html', /answered 503: so long .*\[cut: /],
+    ['upstream connect error', 'text/plain', /answered 503: upstream connect error$/],
+    ['', 'application/json', /answered 503 without a text$/],
+  ])('a refusal by something in between is an error in the vendor’s shape (%#)', async (text, type, says) => {
+    const headers = { 'content-type': type, 'retry-after': '7' }
+    const { post, plane } = started(() => new Response(text, { status: 503, headers }))
+    const answer = await post(path, bodyOf(path))
+    const names = ['content-type', 'retry-after', 'x-should-retry'].map((name) => answer.headers.get(name))
+    expect([answer.status, ...names]).toEqual([503, expect.stringMatching(/^application\/json/), '7', null])
+    const { message } = await errorOf(answer)
+    expect(message).toMatch(says)
+    expect(message.length).toBeLessThan(500)
+    expect(message).not.toContain(vendorKey)
+    expect([plane.settled, plane.state.reserved]).toEqual([[], 0])
+  })
+
+  test('a page in place of an answer is an error, also for a stream', async () => {
+    const { post } = started(() => new Response('<html><title>Log in</title>', { headers: { 'content-type': 'text/html' } }))
+    const answer = await post(path, { ...bodyOf(path), stream: true })
+    expect([answer.status, (await errorOf(answer)).message]).toEqual([502, expect.stringContaining('answered 200: Log in')])
+  })
+
   test('without an upstream the answer says which variable is missing', async () => {
     const { post } = started(() => new Response(''), { vendors: [] })
     const answer = await post(path, bodyOf(path))
@@ -197,3 +225,9 @@ function cancel({ plane }: Metered): void {
 function takeOver({ plane }: Metered): void {
   plane.state.runId = 'RUN-002'
 }
+
+test('a page in place of the list of models is an error in the vendor’s shape', async () => {
+  const { url } = started(() => new Response('<h1>Not found</h1>', { status: 404, headers: { 'content-type': 'text/html' } }))
+  const answer = await fetch(`${url}/models`, { headers: { authorization: 'Bearer cpr_test' } })
+  expect([answer.status, (await errorOf(answer)).message]).toEqual([404, expect.stringContaining('answered 404: Not found')])
+})
