@@ -175,3 +175,21 @@ test('a collector that is not there costs a turn nothing, and the server says th
   const { code } = await server.stop()
   expect(code).toBe(0)
 })
+
+test('OTEL_TRACES_EXPORTER=none sends nothing, and an address without a scheme is named in one line', async () => {
+  using at = nest()
+  using there = collector(0)
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: there.url, OTEL_TRACES_EXPORTER: 'None' }
+  await using silent = await gateway(at, [], { env })
+  expect((await silent.ask('/chat', { message: 'hi' })).body.ending.code).toBe('answered')
+  await silent.stop()
+  expect(there.bodies).toEqual([])
+  for (const endpoint of ['localhost:4318', '127.0.0.1:4318', 'grpc://collector:4317']) {
+    await using server = await gateway(at, [], { env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, token: silent.token })
+    expect((await server.ask('/chat', { message: 'hi' })).body.ending.code).toBe('answered')
+    const { code, stderr } = await server.stop()
+    expect([endpoint, code, stderr]).toEqual([endpoint, 0, expect.stringContaining(`${endpoint}/v1/traces`)])
+    expect(stderr).toContain('traces are off: OTEL_EXPORTER_OTLP_ENDPOINT is not an HTTP URL')
+    expect(stderr.split('\n').length).toBeLessThan(12)
+  }
+}, 60_000)

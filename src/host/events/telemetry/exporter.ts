@@ -114,7 +114,8 @@ export type OtelEnv = Readonly<Partial<Record<string, string>>>
  */
 export function tracesUrl(env: OtelEnv): string | undefined {
   const { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own, OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_SDK_DISABLED: off } = env
-  if (off === 'true') return undefined
+  const exporters = (env.OTEL_TRACES_EXPORTER || 'otlp').toLowerCase().split(',')
+  if (off?.toLowerCase() === 'true' || !exporters.some((name) => name.trim() === 'otlp')) return undefined
   return own || (base ? `${base.replace(/\/+$/, '')}/v1/traces` : undefined)
 }
 

@@ -105,8 +105,8 @@ function one(type: Metric['type'], name: string, help: string, value: number): M
 function exporterOf({ context: { env }, log }: TelemetrySetup, version: string): Exporter | undefined {
   const url = tracesUrl(env)
   if (url === undefined) return undefined
-  if (!URL.canParse(url)) {
-    log('warn', 'traces are off: OTEL_EXPORTER_OTLP_ENDPOINT is not a URL', { url })
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
+    log('warn', 'traces are off: OTEL_EXPORTER_OTLP_ENDPOINT is not an HTTP URL, such as http://127.0.0.1:4318', { url })
     return undefined
   }
   const resource = { version, serviceName: env.OTEL_SERVICE_NAME || 'braidclaw' }
