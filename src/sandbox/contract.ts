@@ -166,7 +166,13 @@ export type Network = {
   }): Promise<{ readonly ok: true; readonly connection: ByteConnection } | { readonly ok: false; readonly message: string }>
 }
 
-export type GitUser = { readonly name?: string; readonly email?: string }
+/** `settings` by key, such as `core.eol`, and the contents of the user's own files for every repository. */
+export type GitUser = {
+  readonly name?: string
+  readonly email?: string
+  readonly settings?: { readonly [key: string]: string }
+  readonly files?: { readonly [kind in 'ignore' | 'attributes']?: string }
+}
 
 export type SandboxSettings = {
   readonly kind: SandboxKind
@@ -187,7 +193,7 @@ export type SandboxSettings = {
   readonly forbiddenReads?: readonly string[]
   /** Absolute paths that no command can read. */
   readonly secretPaths?: readonly string[]
-  /** Names the user in git: commands find the name in /etc/gitconfig, where the settings of every repository take precedence. */
+  /** Commands find this in /etc/gitconfig, where the settings of every repository take precedence. */
   readonly gitUser?: GitUser
   /** The user's PATH: commands can read its folders below the home folder, too. */
   readonly userPath?: string

@@ -6,11 +6,12 @@
 import { lstatSync, readdirSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { quote } from '../../kit/text.ts'
-import type { ReadablePath } from '../../sandbox/contract.ts'
+import type { GitUser, ReadablePath } from '../../sandbox/contract.ts'
 import type { ConfigEntry } from '../../security/changes/git/git-config.ts'
 import { isGitFolder } from '../../security/changes/git/git-folders.ts'
 import type { RepositoryFacts } from '../../security/command/transfer.ts'
 import { isUnder } from '../../security/targets/path.ts'
+import { fixedPath } from '../../tools/process.ts'
 import type { GitContext } from '../../workspace/git/ignored-paths.ts'
 import {
   expand,
@@ -21,6 +22,7 @@ import {
   readSmall,
   readUserSettings,
   repositoriesAround,
+  userFile,
 } from '../../workspace/git/read-settings.ts'
 import { realPlace } from '../../workspace/real-place.ts'
 
@@ -45,7 +47,7 @@ export function gitForCommands(around: GitContext): GitForCommands {
 function identity({ workspace, home, env }: GitContext): { readonly [name: string]: string } {
   const [repository] = repositoriesAround(workspace)
   const local = repository === undefined ? [] : readRepositorySettings(repository, home)
-  const user = gitUser({ home, env })
+  const user = gitUser({ workspace, home, env })
   const pairs = (['name', 'email'] as const).flatMap((field) => {
     const value = last(local, `user.${field}`) === undefined ? user[field] : undefined
     return ['AUTHOR', 'COMMITTER'].map((role) => [`GIT_${role}_${field.toUpperCase()}`, value] as const)
@@ -53,11 +55,43 @@ function identity({ workspace, home, env }: GitContext): { readonly [name: strin
   return Object.fromEntries(pairs.flatMap(([name, value]) => ((env[name] ?? value) ? [[name, env[name] ?? value ?? '']] : [])))
 }
 
-/** Returns name and address of the user in git, by their own settings. */
-export function gitUser({ home, env }: Pick<GitContext, 'home' | 'env'>): { readonly name?: string; readonly email?: string } {
-  const user = readUserSettings({ home, configHome: env.XDG_CONFIG_HOME })
+/** Settings that make git run nothing, and reach nothing outside. */
+const plain =
+  /^(?:core\.(?:autocrlf|eol|safecrlf|quotepath|precomposeunicode|whitespace|abbrev)|init\.defaultbranch|(?:branch|tag)\.sort|branch\.autosetup\w+|commit\.cleanup|diff\.(?:algorithm|renames|mnemonicprefix|noprefix|context)|log\.date|merge\.(?:conflictstyle|ff)|pull\.(?:rebase|ff)|rebase\.auto\w+|status\.\w+)$/
+
+/** Returns what commands get of the user's own settings: who the user is, what runs nothing, and what is ignored in every repository. */
+export function gitUser(around: GitContext): GitUser {
+  const all = readUserSettings(around)
+  const user = all.some(({ key }) => key.startsWith('includeif.')) ? resolvedByGit(around) : all
   const [name, email] = [last(user, 'user.name'), last(user, 'user.email')]
-  return { ...(name ? { name } : {}), ...(email ? { email } : {}) }
+  const settings = user.flatMap(({ key, value = 'true' }) => (plain.test(key) && value.length <= 200 ? [[key, value] as const] : []))
+  const files = (['ignore', 'attributes'] as const).flatMap((kind) => {
+    const text = readSmall(userFile(kind, user, { ...around, from: around.workspace }))
+    return text ? [[kind, text] as const] : []
+  })
+  return {
+    ...(name ? { name } : {}),
+    ...(email ? { email } : {}),
+    ...(settings.length > 0 ? { settings: Object.fromEntries(settings) } : {}),
+    ...(files.length > 0 ? { files: Object.fromEntries(files) } : {}),
+  }
+}
+
+/** Git itself knows which of the user's files count in this folder, and runs nothing to tell it. */
+function resolvedByGit({ workspace, home, env }: GitContext): readonly ConfigEntry[] {
+  const { XDG_CONFIG_HOME, GIT_CONFIG_GLOBAL } = env
+  const own = { HOME: home, PATH: fixedPath, ...(XDG_CONFIG_HOME && { XDG_CONFIG_HOME }), ...(GIT_CONFIG_GLOBAL && { GIT_CONFIG_GLOBAL }) }
+  const argv = ['git', 'config', '--global', '--includes', '--list', '-z']
+  try {
+    const { stdout } = Bun.spawnSync(argv, { cwd: workspace, env: own, timeout: 2_000, maxBuffer: 1_000_000 })
+    const pairs = stdout
+      .toString()
+      .split('\0')
+      .map((entry) => entry.split(/\n(.*)/s))
+    return pairs.map(([key = '', value]) => ({ key, value }))
+  } catch {
+    return []
+  }
 }
 
 function last(entries: readonly ConfigEntry[], key: string): string | undefined {
@@ -81,7 +115,7 @@ export function linkedRepository(workspace: string): string | undefined {
 
 /** @returns absolute paths that the settings of the user, and of repositories around the workspace, make git run */
 export function runByGit({ workspace, home, env }: GitContext): readonly string[] {
-  const hooks = last(readUserSettings({ home, configHome: env.XDG_CONFIG_HOME }), 'core.hookspath')
+  const hooks = last(readUserSettings({ home, env }), 'core.hookspath')
   return [...(hooks === undefined ? [] : [expand(hooks, workspace, home)]), ...namedAround(workspace, { home }).run]
 }
 
@@ -93,7 +127,7 @@ export function hooksNotRun({ workspace, home, env }: GitContext, changed: reado
   if (!changed.some((path) => /(?:^|\/)\.git\/(?:.*\/)?logs\/HEAD$/.test(path))) return
   const [repository] = repositoriesAround(workspace)
   const local = repository && last(readRepositorySettings(repository, home), 'core.hookspath')
-  const given = local ?? last(readUserSettings({ home, configHome: env.XDG_CONFIG_HOME }), 'core.hookspath')
+  const given = local ?? last(readUserSettings({ home, env }), 'core.hookspath')
   const folder = given === undefined ? workspace : expand(given, repository?.root ?? workspace, home)
   const names = isUnder(folder, workspace) ? [] : hooksIn(folder)
   if (names.length > 0)
@@ -103,7 +137,7 @@ export function hooksNotRun({ workspace, home, env }: GitContext, changed: reado
 /** @returns the same for the hook that a push in the workspace's repository would run */
 export function pushHookNotRun({ workspace, home, env }: GitContext, { git, common, folder }: Pushing): string | undefined {
   const local = last(readRepositorySettings({ root: folder, git, common }, home), 'core.hookspath')
-  const given = local ?? last(readUserSettings({ home, configHome: env.XDG_CONFIG_HOME }), 'core.hookspath')
+  const given = local ?? last(readUserSettings({ home, env }), 'core.hookspath')
   const hooks = given === undefined ? join(common, 'hooks') : expand(given, folder, home)
   if (hooksIn(hooks).includes('pre-push'))
     return `the git hook pre-push of ${quote(isUnder(hooks, workspace) ? relative(workspace, hooks) : hooks)} did not run`
@@ -139,7 +173,7 @@ export function readRepository({ workspace, home, env }: GitContext, cwd: string
     common,
     inside,
     local: readRepositorySettings({ ...found, git, common }, home),
-    user: readUserSettings({ home, configHome: env.XDG_CONFIG_HOME }),
+    user: readUserSettings({ home, env }),
     branch,
     head: id,
     refs,

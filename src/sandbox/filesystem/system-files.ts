@@ -65,7 +65,8 @@ export function prepareEtc({ run, user, gitUser = {}, root = '/etc' }: Preparing
     const counter = { left: MOST_ENTRIES }
     for (const name of names) copy({ from: join(root, name), to: join(unfinished, name), counter })
     for (const [name, text] of Object.entries(written(user))) writeFileSync(join(unfinished, name), text)
-    if (Object.keys(gitUser).length > 0) appendFileSync(join(unfinished, 'gitconfig'), userSection(gitUser))
+    for (const [kind, text] of Object.entries(gitUser.files ?? {})) writeFileSync(join(unfinished, `git-${kind}`), text)
+    if (Object.keys(gitUser).length > 0) appendFileSync(join(unfinished, 'gitconfig'), settingsText(gitUser))
     renameSync(unfinished, path)
     removeOld(run)
     return path
@@ -110,9 +111,15 @@ function written({ uid, gid, name, home }: User): { readonly [name: string]: str
   }
 }
 
-function userSection(user: GitUser): string {
-  const values = Object.entries(user).map(([key, value]) => `\t${key} = "${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"`)
-  return lines(['', '[user]', ...values])
+function settingsText({ name, email, settings, files = {} }: GitUser): string {
+  const keys = { ignore: 'core.excludesfile', attributes: 'core.attributesfile' }
+  const paths = Object.entries(keys).map(([kind, key]) => [key, kind in files ? `/etc/git-${kind}` : undefined] as const)
+  const all = [['user.name', name], ['user.email', email], ...Object.entries(settings ?? {}), ...paths] as const
+  const values = all.flatMap(([key = '', value]) => {
+    const [section, variable] = key.split('.')
+    return value === undefined ? [] : [`[${section}]`, `\t${variable} = "${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"`]
+  })
+  return lines(['', ...values])
 }
 
 function lines(texts: readonly string[]): string {

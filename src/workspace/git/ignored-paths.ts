@@ -6,14 +6,17 @@ import { memo } from '../../kit/lazy.ts'
 import { isUnder } from '../../security/targets/path.ts'
 import { pathsOfIndex } from '../changes/apply/git-index.ts'
 import { isIgnored, parseIgnore, type Rules } from '../walk.ts'
-import { expand, lstatAt, readRepositorySettings, readSmall, readUserSettings, repositoriesAround } from './read-settings.ts'
+import {
+  type GitUserContext,
+  lstatAt,
+  readRepositorySettings,
+  readSmall,
+  readUserSettings,
+  repositoriesAround,
+  userFile,
+} from './read-settings.ts'
 
-/** `env` is the user's environment. */
-export type GitContext = {
-  readonly workspace: string
-  readonly home: string
-  readonly env: { readonly [name: string]: string | undefined }
-}
+export type GitContext = GitUserContext & { readonly workspace: string }
 
 type Ignored = 'folder' | 'name' | undefined
 
@@ -25,9 +28,8 @@ export function createIgnoredPaths({ workspace, home, env }: GitContext): (path:
   const [repository] = repositoriesAround(workspace)
   if (repository === undefined) return () => undefined
   const { root, git, common } = repository
-  const settings = [...readUserSettings({ home, configHome: env.XDG_CONFIG_HOME }), ...readRepositorySettings(repository, home)]
-  const own = settings.findLast(({ key }) => key === 'core.excludesfile')?.value
-  const users = own === undefined ? join(env.XDG_CONFIG_HOME ?? join(home, '.config'), 'git/ignore') : expand(own, root, home)
+  const settings = [...readUserSettings({ home, env }), ...readRepositorySettings(repository, home)]
+  const users = userFile('ignore', settings, { home, env, from: root })
   const rulesIn = (from: string, file: string) => ({ from, rules: parseIgnore(rulesOfFile(file, isUnder(workspace, join(root, from)))) })
   /** The user's own rules come first, because those of the nearest folder decide. */
   const rulesAbove: (folder: string) => readonly Rules[] = memo((folder) => {

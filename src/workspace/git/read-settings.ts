@@ -87,16 +87,28 @@ function namedIn(files: readonly SettingsFile[], { own, root, home }: { own: rea
   }
 }
 
+/** `env` is the user's environment. */
+export type GitUserContext = { readonly home: string; readonly env: { readonly [name: string]: string | undefined } }
+
 /** Returns the settings of the user and of the machine; later entries override earlier ones. */
-export function readUserSettings({
-  home,
-  configHome,
-}: {
-  readonly home: string
-  readonly configHome: string | undefined
-}): readonly ConfigEntry[] {
-  const files = ['/etc/gitconfig', join(configHome ?? join(home, '.config'), 'git/config'), join(home, '.gitconfig')]
-  return readFiles(files, home).flatMap(({ entries }) => entries)
+export function readUserSettings({ home, env }: GitUserContext): readonly ConfigEntry[] {
+  const own = env.GIT_CONFIG_GLOBAL
+  const files = own === undefined ? [join(configFolder({ home, env }), 'config'), join(home, '.gitconfig')] : [own]
+  return readFiles(['/etc/gitconfig', ...files], home).flatMap(({ entries }) => entries)
+}
+
+function configFolder({ home, env }: GitUserContext): string {
+  return join(env.XDG_CONFIG_HOME || join(home, '.config'), 'git')
+}
+
+/** @returns where the user's own file of this kind is, by these settings or else in its usual place */
+export function userFile(
+  kind: 'ignore' | 'attributes',
+  settings: readonly ConfigEntry[],
+  at: GitUserContext & { readonly from: string },
+): string {
+  const own = settings.findLast(({ key }) => key === (kind === 'ignore' ? 'core.excludesfile' : 'core.attributesfile'))?.value
+  return own === undefined ? join(configFolder(at), kind) : expand(own, at.from, at.home)
 }
 
 function readFiles(files: readonly string[], home: string): readonly SettingsFile[] {

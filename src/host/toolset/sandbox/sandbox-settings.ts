@@ -41,7 +41,7 @@ export async function settingsFor({ kind, setup, policy, hosts, own }: SandboxRe
     forbiddenPaths: () => policy.forbiddenPaths.map((entry) => realPlace(forbiddenPlace(entry, policy))),
     forbiddenReads: policy.forbiddenReads,
     userPath: setup.context.env.PATH,
-    gitUser: gitUser({ home: policy.home, env: setup.context.env }),
+    gitUser: gitUser({ workspace: policy.workspace, home: policy.home, env: setup.context.env }),
     forbiddenCommands: policy.forbiddenCommands,
     ...(await sandboxNetwork(kind, { policy, hosts }, setup)),
     limits: { ...limits, totalMemoryBytes: totalMemoryBytes(), cpuSeconds },
