@@ -76,3 +76,13 @@ test('Retry-After is read in every spelling and bounded', () => {
   expect(waits({ 'retry-after-ms': '250', 'retry-after': '9' })).toBe(250)
   expect(waits({ 'retry-after-ms': '' })).toBeUndefined()
 })
+
+test.each([
+  ['{"error":{"message":"upstream is on fire","code":7}}', 'Provider returned error: upstream is on fire'],
+  ['plain words', 'Provider returned error: plain words'],
+  ['', 'Provider returned error'],
+])('what the provider behind a gateway said is shown: %s', (raw, says) => {
+  const error = { message: 'Provider returned error', code: 502, metadata: { raw, provider_name: 'Far' } }
+  expect(vendorMessage(JSON.stringify({ error }))).toBe(says)
+  expect(failureOf(error, 'p').message).toBe(`provider "p" reported an error: ${says}`)
+})

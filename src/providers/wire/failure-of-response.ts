@@ -89,7 +89,9 @@ function sentence(value: unknown): string | undefined {
   if (!isObject(value)) return undefined
   if (isObject(value.error)) return sentence(value.error)
   const text = [value.message, value.error, value.detail].find((each) => typeof each === 'string' && each !== '')
-  return typeof text === 'string' ? cut(text) : undefined
+  // OpenRouter says "Provider returned error", and puts what that provider said into the metadata.
+  const raw = isObject(value.metadata) && typeof value.metadata.raw === 'string' ? value.metadata.raw : ''
+  return typeof text === 'string' ? cut(raw === '' ? text : `${text}: ${sentence(parsed(raw)) ?? raw}`) : undefined
 }
 
 function parsed(text: string): unknown {
