@@ -3,7 +3,7 @@
 import { isObject, parseJson } from '../../kit/json.ts'
 import { type ChatRequest, type ChatResponse, type ModelChunk, ProviderFailure } from '../../runtime/port.ts'
 import type { Deadline } from './deadline.ts'
-import { codeOf, cut, failureOf, lengthRefusal, retryAfterMs, vendorMessage } from './failure-of-response.ts'
+import { codeOf, cut, failureOf, lengthRefusal, retryAfterMs, vendorMessage, waitIn } from './failure-of-response.ts'
 import type { Fetch, ProviderDeps, WireConfig } from './provider-settings.ts'
 import { type Body, type BodyLimits, errorBodyBytes, lineLimit, networkFailure, openBody, tooLarge } from './reply-body.ts'
 import type { Reported } from './usage.ts'
@@ -87,7 +87,9 @@ async function refusal(at: { options: WireOptions; response: Response; body: Bod
   const hint = code === 'auth' ? `; ${options.keyHint}` : ''
   return new ProviderFailure(code, `provider "${options.provider}" answered ${response.status} at ${at.url}: ${reason}${hint}`, {
     status: response.status,
-    retryAfterMs: retryAfterMs(response.headers, options.now()),
+    retryAfterMs:
+      retryAfterMs(response.headers, options.now()) ??
+      (code === 'rate_limit' || code === 'server' ? waitIn(text.slice(0, 2_000)) : undefined),
     provider: options.provider,
     ...lengths,
   })

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { ProviderFailure } from '../../runtime/port.ts'
-import { codeOf, cut, failureOf, libraryFailure, retryAfterMs, vendorMessage } from './failure-of-response.ts'
+import { codeOf, cut, failureOf, libraryFailure, retryAfterMs, vendorMessage, waitIn } from './failure-of-response.ts'
 
 const now = Date.parse('2026-01-01T00:00:00Z')
 const waits = (fields: Record<string, string>) => retryAfterMs(new Headers(fields), now)
@@ -85,4 +85,27 @@ test.each([
   const error = { message: 'Provider returned error', code: 502, metadata: { raw, provider_name: 'Far' } }
   expect(vendorMessage(JSON.stringify({ error }))).toBe(says)
   expect(failureOf(error, 'p').message).toBe(`provider "p" reported an error: ${says}`)
+})
+
+test.each<[string, number | undefined]>([
+  ['Rate limit reached for m in organization o on tokens per min (TPM): Limit 30000. Please try again in 2.75s. Visit https://x', 2_750],
+  ['Please try again in 1m30s.', 90_000],
+  ['Please try again in 250ms', 250],
+  ['try again in 1h2m3.5s', 3_723_500],
+  ['Please retry after 20 seconds.', 20_000],
+  ['Please retry in 34.074824224s.', 34_075],
+  ['wait 2 minutes before you try again', 120_000],
+  ['Please wait for 5 sec', 5_000],
+  ['try again in 9999999h', 86_400_000],
+  ['Please try again later, the limit is 30 requests', undefined],
+  ['try again in 5 models', undefined],
+  ['Limit 100 per 2m', undefined],
+  ['', undefined],
+])('the time in the words %j', (text, ms) => {
+  expect(waitIn(text)).toBe(ms)
+})
+
+test('an event of a stream that names a time is waited for', () => {
+  const failure = failureOf({ type: 'rate_limit_error', message: 'Rate limit reached. Please try again in 250ms.' }, 'p')
+  expect([failure.code, failure.detail.retryAfterMs]).toEqual(['rate_limit', 250])
 })

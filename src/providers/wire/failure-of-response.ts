@@ -38,7 +38,13 @@ export function failureOf(error: unknown, provider: string): ProviderFailure {
   const text = sentence(inner) ?? cut(describe(inner))
   const lengths = lengthRefusal(status, inner)
   const code = lengths ? 'context_length' : codeOf(status, `${word(fields.type)} ${word(fields.code)} ${text}`)
-  return new ProviderFailure(code, `provider "${provider}" reported an error: ${text}`, { status, provider, ...lengths })
+  const after = code === 'rate_limit' ? waitIn(text) : undefined
+  return new ProviderFailure(code, `provider "${provider}" reported an error: ${text}`, {
+    status,
+    retryAfterMs: after,
+    provider,
+    ...lengths,
+  })
 }
 
 /** Maps an error of a dialect to a failure: our own failure passed through, the server's error, or an unreadable reply. */
@@ -68,6 +74,22 @@ export function retryAfterMs(headers: Headers, now: number): number | undefined 
   const after = headers.get('retry-after')
   const wait = ms !== null ? Number(ms.trim() || 'x') : after !== null ? seconds(after.trim(), now) : Number.NaN
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(0, Math.ceil(wait)), 86_400_000)
+}
+
+const unitsMs: { readonly [unit: string]: number } = { ms: 1, milli: 1, s: 1000, m: 60_000, h: 3_600_000 }
+
+/** Reads "try again in 1m30.5s", "retry after 20 seconds". @returns ms, up to 24 hours; undefined when the text names no time */
+export function waitIn(text: string): number | undefined {
+  const time =
+    /\b(?:again|retry(?:ing)?|wait)\b[^\d.]{0,20}((?:\d+(?:\.\d+)?\s?(?:ms|milli\w*|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b\s?|\d+(?:\.\d+)?[hm](?=\d))+)/i.exec(
+      text,
+    )?.[1]
+  if (time === undefined) return undefined
+  const parts = [...time.matchAll(/(\d+(?:\.\d+)?)\s?(ms|milli|s|m|h)/gi)]
+  return Math.min(
+    86_400_000,
+    Math.ceil(parts.reduce((sum, [, count, unit = '']) => sum + Number(count) * (unitsMs[unit.toLowerCase()] ?? 0), 0)),
+  )
 }
 
 /** Shortens a text for a message, to at most 300 printable characters on one line. */

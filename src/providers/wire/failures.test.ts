@@ -3,10 +3,12 @@
 import { describe, expect, test } from 'bun:test'
 import { dialects, type Speech, upTo } from '../../../test/support/dialects.ts'
 import {
+  ask,
   outcomeOf,
   plain,
   providerAt,
   question,
+  realSleep,
   type Served,
   sends,
   serve,
@@ -197,3 +199,17 @@ for (const dialect of dialects) {
     })
   })
 }
+
+test('a refusal that names the time in words alone is asked again after that time', async () => {
+  const [chat] = dialects
+  if (!chat) throw new Error('no dialect')
+  const message = `${'Rate limit reached. '.repeat(20)}Please try again in 40ms.`
+  const answers = [() => new Response(JSON.stringify({ error: { message } }), { status: 429 }), () => sends(chat.events({ text: ['Hi.'] }))]
+  const slept: number[] = []
+  const fake = startFake((_, n) => answers[n]?.() ?? new Response('', { status: 500 }))
+  const sleep = async (ms: number, signal: AbortSignal) => void (ms < 1_000 ? slept.push(ms) : await realSleep(ms, signal))
+  const { provider } = providerAt(chat, fake, { config: { maxRetries: 1 }, deps: { sleep, random: () => 0 } })
+  expect((await ask(provider)).parts).toEqual([{ type: 'text', text: 'Hi.' }])
+  fake.stop()
+  expect(slept).toContain(40)
+})
