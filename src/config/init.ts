@@ -1,6 +1,18 @@
 /** Implements `init`: creates the home folder, keeps every existing file, and adds the detected providers to an existing config file. */
 
-import { chmodSync, chownSync, existsSync, linkSync, mkdirSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { defaultSoul } from '../memory/conversations/summary-words.ts'
 import type { ConfigProblem } from './config.ts'
@@ -142,13 +154,23 @@ function newFile({ what, path, text }: { readonly what: string; readonly path: s
  * exists
  */
 function createWhole(path: string, text: string): void {
-  const draft = `${path}.tmp`
-  rmSync(draft, { force: true })
+  const draft = `${path}.${process.pid}.tmp`
+  for (const name of readdirSync(dirname(path))) if (isLeftDraft(name)) rmSync(join(dirname(path), name), { force: true })
   try {
     writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
     linkSync(draft, path)
   } finally {
     rmSync(draft, { force: true })
+  }
+}
+
+/** Tells whether the process that wrote this draft has ended. */
+function isLeftDraft(name: string): boolean {
+  const [, pid] = /\.(\d+)\.tmp$/.exec(name) ?? []
+  try {
+    return pid !== undefined && !process.kill(Number(pid), 0)
+  } catch (error) {
+    return errorCode(error) === 'ESRCH'
   }
 }
 

@@ -1,7 +1,7 @@
 /** Commands that look after a home: providers, memory, receipts, init, doctor, trust, estop. */
 
 import { expect, test } from 'bun:test'
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Nest, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
@@ -106,4 +106,25 @@ test.if(needs('bwrap'))('init, doctor, trust, estop', async () => {
   expect((await at.run(['doctor'])).stdout).toContain('drill')
   expect((await at.run(['estop', '--clear'])).stdout).toContain('cleared')
   expect((await at.run(['estop', '--clear'])).stdout).toContain('nothing to clear')
+})
+
+test('eight inits at once all succeed, and the files are whole', async () => {
+  using at = nest()
+  const done = await Promise.all(Array.from({ length: 8 }, () => at.run(['init'])))
+  expect(done.map(({ code, stderr }) => [code, stderr.includes('error')])).toEqual(Array.from({ length: 8 }, () => [0, false]))
+  expect(done.filter(({ stdout }) => /^created +config/m.test(stdout))).toHaveLength(1)
+  expect((await at.run(['config', 'validate'])).code).toBe(0)
+  expect(readdirSync(join(at.home, '.braidclaw')).filter((name) => name.startsWith('config.toml'))).toEqual(['config.toml'])
+})
+
+test('twelve folders that are trusted at once are all trusted, and none that is removed at once stays', async () => {
+  using at = nest()
+  const folders = Array.from({ length: 12 }, (_, number) => join(at.workspace, `p${number}`))
+  for (const folder of folders) mkdirSync(folder)
+  const each = async (...words: string[]) => Promise.all(folders.map(async (folder) => (await at.run(['trust', ...words, folder])).code))
+  const listed = async () => (await json(at, 'trust', '--list', '--json')).toSorted()
+  expect(await each()).toEqual(folders.map(() => 0))
+  expect(await listed()).toEqual(folders.toSorted())
+  expect(await each('--remove')).toEqual(folders.map(() => 0))
+  expect(await listed()).toEqual([])
 })

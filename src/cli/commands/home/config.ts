@@ -11,6 +11,8 @@ import { validateConfig } from '../../../config/validate.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { builtInNames } from '../../../host/toolset/tool-selection.ts'
 import { count } from '../../../kit/text.ts'
+import { openLibc } from '../../../workspace/changes/tree/libc.ts'
+import { createTurns } from '../../../workspace/changes/turns.ts'
 import type { Arguments, Command, Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes } from '../../exit.ts'
@@ -31,13 +33,15 @@ export const trust = {
     ['--remove ~/project', 'no longer'],
     ['--list', 'whom you trust'],
   ],
-  run(context, { remove = false, list = false, json = false }, { dir: folder }) {
+  async run(context, { remove = false, list = false, json = false }, { dir: folder }) {
     const book = createTrust(homePaths(context.home).trustedFolders)
     if (list) {
       print(context, book.list(), json)
       return
     }
-    const changed = remove ? book.remove(resolve(context.cwd, folder ?? '.')) : book.add(resolve(context.cwd, folder ?? '.'))
+    const place = resolve(context.cwd, folder ?? '.')
+    // Two processes that write the list at once would undo each other's change.
+    const changed = await createTurns(context.home, openLibc).take(async () => (remove ? book.remove(place) : book.add(place)))
     if (!changed.ok) throw commandError(`${changed.why}`)
     const verb = remove ? (changed.changed ? 'no longer trusted' : 'was not trusted') : changed.changed ? 'trusted' : 'was trusted already'
     context.process.stdout.write(json ? `${JSON.stringify(changed)}\n` : `${changed.folder}: ${verb}\n`)
