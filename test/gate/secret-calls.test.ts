@@ -35,7 +35,7 @@ const dummies = [
   ['ollama', 'is shorter than 12 characters'],
 ] as const
 
-describe.each(isDeep ? dummies : dummies.slice(0, 1))('a key that only fills the place: %s', (dummy, why) => {
+describe.each(isDeep ? dummies : dummies.slice(0, 1))('a key that looks like a placeholder: %s', (dummy, why) => {
   const env = { OPENAI_API_KEY: dummy }
 
   test.if(needs('bwrap'))('what holds the word is written, made and told as it is', async () => {
@@ -53,7 +53,7 @@ describe.each(isDeep ? dummies : dummies.slice(0, 1))('a key that only fills the
   test('that nobody looks for it is said once in a home, without its value', async () => {
     using at = home(uses)
     const [first, second] = [await turn(at, [told], [], { env }), await turn(at, [told], [], { env })]
-    expect(first.stderr).toContain(`warn: OPENAI_API_KEY ${why}`)
+    expect(first.stderr).toContain(`warn: the key in OPENAI_API_KEY ${why}, so it looks like a placeholder and is not hidden: `)
     expect([first.stderr.includes(dummy), second.stderr]).toEqual([false, ''])
     expect((await at.run(['doctor'], { env })).stdout).toContain(`OPENAI_API_KEY ${why}`)
   })

@@ -98,7 +98,7 @@ export function weakKeys({ config, context }: Pick<Setup, 'config' | 'context'>)
 }
 
 export function sayWeakKey({ name, why }: WeakKey): string {
-  return `${name} ${why}, like a placeholder: BraidClaw does not search for it, so it is not removed from what is shown, stored or sent to a model`
+  return `the key in ${name} ${why}, so it looks like a placeholder and is not hidden: it may appear in what is shown, stored or sent to a model. A real key can be set with: braidclaw onboard`
 }
 
 /** Returns every variable that the configuration names as a secret's, with its value; the context already knows the usual ones. */
