@@ -197,7 +197,7 @@ export type FiredTable = {
   lastEnded(scheduleId: string): number | undefined
   /** Takes the oldest unsent text of one of these channels that `wants` accepts; another process may take it when this one has died. */
   claimUnsent(channels: readonly string[], claim: { readonly owner: string; wants(text: Unsent): boolean }): Unsent | undefined
-  /** `again`: another attempt follows later. */
+  /** `again`: another attempt follows later. A run whose answer never can be sent is not good. */
   setSent(key: FiredKey, sent: string, again: boolean): void
 }
 
@@ -300,10 +300,12 @@ function createFiredTable({ sql, write }: Store, note: WriteNote): FiredTable {
     },
     claimUnsent,
     setSent(key, sent, again) {
-      const update = sql<never, [string, number, ...Key]>(
-        `UPDATE schedule_runs SET sent = ?, tries = tries + 1, sender = NULL, unsent = iif(? = 1, unsent, NULL) WHERE ${ofKey}`,
+      const update = sql<never, [string, number, number, ...Key]>(
+        `UPDATE schedule_runs SET sent = ?, tries = tries + 1, sender = NULL, unsent = iif(? = 1, unsent, NULL),
+         state = iif(? = 1 AND state = 'good', 'bad', state) WHERE ${ofKey}`,
       )
-      write(() => void update.run(sent, again ? 1 : 0, ...keyOf(key)))
+      const isLost = !again && sent.startsWith('not sent')
+      write(() => void update.run(sent, again ? 1 : 0, isLost ? 1 : 0, ...keyOf(key)))
     },
   }
 }

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import type { Nest } from '../support/cli.ts'
 import { type Daemon, daemon, stopping } from '../support/daemon.ts'
 import { CHANNEL, ADA as DISCORD_ADA, TOKEN as DISCORD_TOKEN, startDiscord } from '../support/discord/fake.ts'
-import { ADA, startTelegram, TOKEN } from '../support/telegram/fake.ts'
+import { ADA, BOT, startTelegram, TOKEN } from '../support/telegram/fake.ts'
 import { call, home, scripted } from '../support/turns.ts'
 import { until } from '../support/until.ts'
 
@@ -72,4 +72,45 @@ test('a question that is delivered late can still be answered', async () => {
   await until(() => fake.texts().length === 1)
   fake.say(/"(yes \w+)"/.exec(fake.texts()[0] ?? '')?.[1] ?? '')
   await until(() => fake.texts().includes('Written.'))
+}, 120_000)
+
+const group = { id: -55, type: 'group', title: 'Us' }
+const moved = {
+  status: 400,
+  body: {
+    ok: false,
+    error_code: 400,
+    description: 'Bad Request: group chat was upgraded to a supergroup chat',
+    parameters: { migrate_to_chat_id: -10055 },
+  },
+}
+
+test('a group that moved while its answer was written gets it at its new address; its conversation and its schedule follow', async () => {
+  using fake = startTelegram()
+  using at = home(`[channels.telegram]\nenabled = true\napi = "${fake.api}"\nusers = ["${ADA.id}"]\n`)
+  await at.run(['schedule', 'add', 'report', '--every', '1h', '--message', 'Report', '--channel', 'telegram', '--to', '-55'])
+  await using agent = await started(at, [{ text: 'first' }, { text: 'second' }, { text: 'the report' }])
+  fake.trouble.sendMessage = [moved]
+  fake.say({ chat: group, text: `@${BOT.username} one` })
+  await until(() => fake.texts().includes('first'))
+  fake.say({ chat: { id: -10055, type: 'supergroup' }, text: `@${BOT.username} two` })
+  await until(() => fake.texts().includes('second'))
+  expect(fake.seen.sent.map(({ chat }) => chat)).toEqual([-10055, -10055])
+  const listed = JSON.parse((await at.run(['memory', 'list', '--json'])).stdout)
+  expect(listed).toMatchObject([{ title: 'one', turns: 2 }])
+  expect(JSON.parse((await at.run(['schedule', 'show', 'report', '--json'])).stdout).to).toBe('-10055')
+  await agent.stop()
+}, 120_000)
+
+test('a schedule whose chat refuses its answer for good is not counted as good, and doctor says so', async () => {
+  using fake = startTelegram()
+  using at = home(`[channels.telegram]\nenabled = true\napi = "${fake.api}"\nusers = ["${ADA.id}"]\n`)
+  await at.run(['schedule', 'add', 'report', '--at', 'in 1s', '--message', 'Report', '--channel', 'telegram', '--to', '404'])
+  await using agent = await started(at, [{ text: 'the report' }])
+  await agent.says('answer not delivered')
+  await until(async () => {
+    const { runs } = JSON.parse((await at.run(['schedule', 'show', 'report', '--json'])).stdout)
+    return runs.some(({ state, sent }: { state: string; sent?: string }) => state === 'bad' && sent?.includes('chat not found (400)'))
+  })
+  expect((await at.run(['doctor'])).stdout).toMatch(/✗ schedules +the last answer of "report" was not sent: .*chat not found/)
 }, 120_000)

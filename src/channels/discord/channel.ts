@@ -2,10 +2,12 @@
 
 import type { Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
+import { sleep } from '../../kit/abort.ts'
 import type { Values } from '../../kit/settings.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Channel, ChannelHost, InboundMessage } from '../inbox/channel-api.ts'
 import { createDelivery, type Delivery } from '../outbox/delivery.ts'
+import { assertSent } from '../outbox/send-pieces.ts'
 import { connectDiscord, DISCORD_API, type Discord, type DiscordOptions, faultOf, withDefaults } from './connect.ts'
 import type { discordRows } from './settings.ts'
 
@@ -38,7 +40,7 @@ function createDiscordChannel({ channelIds }: DiscordSettings, options: DiscordO
       if (connected.ok) {
         state.connected = connected
         host.setup.log('info', 'channel started', { channel: 'discord', user: connected.userId })
-        state.delivery ??= createDelivery({ channel: 'discord', store: host.channelStore, send, log: host.setup.log, signal })
+        state.delivery ??= createDelivery({ channel: 'discord', store: host.channelStore, send, sleep, log: host.setup.log, signal })
         state.delivery.resume()
         await listen(connected, state.delivery, host)
       }
@@ -46,8 +48,7 @@ function createDiscordChannel({ channelIds }: DiscordSettings, options: DiscordO
       if (!ended.ok && !signal.aborted) throw new FailureError('error', ended.message)
     },
     async send(address, text) {
-      const sent = await send(address, text)
-      if (!sent.ok) throw new Error(sent.message)
+      assertSent(await send(address, text))
     },
     supportsDraftUpdates: () => false,
   }

@@ -123,12 +123,15 @@ function waiting({ retryAfter, timeToReset, global: isGlobal }: RateLimitError, 
   return { kind: 'wait', ms, isGlobal, message: `${about}: Discord wants ${Math.ceil(ms / 1000)} s without requests (429)` }
 }
 
-function worded({ status, message }: DiscordAPIError, about: string): string {
+function worded({ status, message, code }: DiscordAPIError, about: string): string {
   const problem = `${status} ${message.replace(/^\d{3}: /, '').replaceAll('\n', '; ')}`
-  return `${about}: ${problem}${advice[status] === undefined ? '' : `; ${advice[status]}`}`
+  const todo = advice[Number(code)] ?? advice[status]
+  return `${about}: ${problem}${todo === undefined ? '' : `; ${todo}`}`
 }
 
+/** By status, or by Discord's own code. */
 const advice: { readonly [status: number]: string } = {
+  50083: 'the thread is archived: open it again, or list another channel (DISCORD_CHANNEL_ID)',
   401: `the bot token is wrong or was replaced: copy it again from ${PORTAL}, page Bot (DISCORD_BOT_TOKEN)`,
   403: 'invite the bot to the server and allow it "View Channel" and "Send Messages" there',
   404: 'no such channel, or the bot is not in its server: check the id (DISCORD_CHANNEL_ID) and invite the bot',

@@ -74,12 +74,12 @@ export function createAdmission({ log, now }: { readonly log: Log; readonly now:
  */
 function placed(
   access: ChannelProfile,
-  { channel, person = '', conversation, topic }: InboundMessage,
+  { channel, place = channel, person = '', conversation, topic }: InboundMessage,
 ): Pick<InboundMessage, 'conversation'> {
   const more = topic === undefined ? [] : [topic]
-  if (access.memory === 'own') return { conversation: nameOf([access.channel, channel, person, ...more]) }
+  if (access.memory === 'own') return { conversation: nameOf([access.channel, place, person, ...more]) }
   if (conversation !== undefined) return { conversation: [conversation, ...more].join(' ') }
-  return isLimited(access) ? { conversation: nameOf([access.channel, channel, ...more]) } : {}
+  return isLimited(access) ? { conversation: nameOf([access.channel, place, ...more]) } : {}
 }
 
 function nameOf(parts: readonly string[]): string {

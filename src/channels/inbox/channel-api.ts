@@ -24,6 +24,8 @@ export type InboundMessage = {
   readonly person?: string
   /** A conversation is found again by its name and topic; another topic begins a new one in the same place. */
   readonly topic?: string
+  /** Names the place where it is not `channel`: it has moved there. */
+  readonly place?: string
   /** Called in place of a turn, and only for people who may talk there: a command of the channel itself. */
   command?(): void
   /** Called when the turn of the message begins, with the id of its conversation. */

@@ -32,7 +32,7 @@ function fixture(...results: SendResult[]) {
       sent.push([address, text, options])
       return results.shift() ?? good
     },
-    rest: (ms, signal) => {
+    sleep: (ms, signal) => {
       rests.push(ms)
       return new Promise((resolve) => {
         state.over = resolve

@@ -1,12 +1,10 @@
 /** Delivers the answers of a channel: each stays on disk until it is delivered, so that neither an outage nor a restart loses it. */
 
-import { sleep } from '../../kit/abort.ts'
 import { errorText } from '../../kit/errors.ts'
 import { thisProcess } from '../../memory/journal/process-owner.ts'
 import type { ChannelStore } from '../../memory/recovery/channel-store.ts'
-import type { Log } from '../../runtime/port.ts'
 import type { AnswerContext } from '../inbox/channel-api.ts'
-import type { Sender } from './send-pieces.ts'
+import type { RetryOptions, Sender } from './send-pieces.ts'
 
 type Outgoing = AnswerContext & { readonly address: string; readonly text: string; readonly replyTo?: string }
 
@@ -17,14 +15,7 @@ export type Delivery = {
   resume(): void
 }
 
-type DeliveryOptions = {
-  readonly channel: string
-  readonly store: ChannelStore
-  readonly send: Sender['send']
-  readonly log: Log
-  readonly signal: AbortSignal
-  readonly rest?: typeof sleep
-}
+type DeliveryOptions = RetryOptions & { readonly channel: string; readonly store: ChannelStore; readonly send: Sender['send'] }
 
 /** `tried` resolves after the next attempt; aborting `nap` ends the rest before it. */
 type Line = { tried: PromiseWithResolvers<void>; nap: AbortController }
@@ -33,7 +24,7 @@ type Line = { tried: PromiseWithResolvers<void>; nap: AbortController }
 const [restMs, longestRestMs] = [5_000, 300_000]
 
 export function createDelivery(options: DeliveryOptions): Delivery {
-  const { channel, store, send, log, signal, rest = sleep } = options
+  const { channel, store, send, log, signal, sleep } = options
   const owner = thisProcess()
   /** The addresses that something waits for. */
   const lines = new Map<string, Line>()
@@ -47,7 +38,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
         else {
           line.tried.resolve()
           Object.assign(line, { tried: Promise.withResolvers(), nap: new AbortController() })
-          await rest(Math.min(longestRestMs, restMs * 2 ** failures++), AbortSignal.any([signal, line.nap.signal]))
+          await sleep(Math.min(longestRestMs, restMs * 2 ** failures++), AbortSignal.any([signal, line.nap.signal]))
         }
       }
     } catch (error) {

@@ -1,5 +1,6 @@
 /** Sends answers to a chat: piece by piece in order, waiting when its server asks for that, and retrying when that may help. */
 
+import { FailureError } from '../../host/failure.ts'
 import { cut, flat } from '../../kit/text.ts'
 import type { Log } from '../../runtime/port.ts'
 import { chunks } from './chunk.ts'
@@ -8,6 +9,11 @@ import { chunks } from './chunk.ts'
 export type SendResult =
   | { readonly ok: true; readonly messageIds: readonly string[] }
   | { readonly ok: false; readonly message: string; readonly isFinal?: boolean }
+
+/** @throws FailureError when it never can be sent, another Error when it may be sent later */
+export function assertSent(sent: SendResult): void {
+  if (!sent.ok) throw sent.isFinal ? new FailureError('error', sent.message) : new Error(sent.message)
+}
 
 export type SendOptions = {
   /** The message that is answered; it comes with the first piece. */

@@ -119,3 +119,36 @@ test('a message waits as long as Telegram asks, keeps its place, and has no prev
   })
   expect(fake.texts()).toHaveLength(3)
 })
+
+const refused = (description: string, parameters?: object) => ({
+  status: 400,
+  body: { ok: false, error_code: 400, description: `Bad Request: ${description}`, parameters },
+})
+
+test('a message follows a chat that has moved, and a topic that is closed or deleted is answered in the chat itself, with a word about it', async () => {
+  const moves: string[][] = []
+  const settings = { api, log: () => {}, signal: never, sleep: async () => {}, moved: (...move: string[]) => void moves.push(move) }
+  const outbox = createOutbox(settings)
+  fake.seen.sent.length = 0
+  fake.trouble.sendMessage = [refused('group chat was upgraded to a supergroup chat', { migrate_to_chat_id: -1009 })]
+  expect(await outbox.send('-9', 'moved', { replyTo: '3' })).toMatchObject({ ok: true })
+  expect([moves, fake.seen.sent.at(-1)]).toMatchObject([[['-9', '-1009']], { chat: -1009, text: 'moved' }])
+  for (const words of ['TOPIC_CLOSED', 'message thread not found', 'TOPIC_DELETED']) {
+    fake.trouble.sendMessage = [refused(words)]
+    expect(await outbox.send('-9/4', 'answer')).toMatchObject({ ok: true })
+    const last = fake.seen.sent.at(-1)
+    expect(last?.text).toBe('[The topic is closed or deleted, so I write here.]\n\nanswer')
+    expect(last?.body).not.toHaveProperty('message_thread_id')
+    fake.trouble.sendMessage = [refused(words)]
+    expect(await outbox.send('-9/4', 'word '.repeat(1_000), { skip: 1 })).toMatchObject({ ok: true })
+    expect(fake.texts().at(-1)).toStartWith('word')
+  }
+  fake.trouble.sendMessage = Array(3).fill(refused('TOPIC_CLOSED'))
+  expect(await outbox.send('-9', 'the general topic is closed')).toMatchObject({ ok: false, isFinal: true })
+})
+
+test('the general topic is named in updates, and left out of requests', async () => {
+  const outbox = createOutbox({ api, log: () => {}, signal: never, sleep: async () => {} })
+  await outbox.send('-9/1', 'x')
+  expect(fake.seen.sent.at(-1)?.body).not.toHaveProperty('message_thread_id')
+})

@@ -30,7 +30,7 @@ export class TelegramFailure extends Error {
   override readonly name = 'TelegramFailure'
   constructor(
     message: string,
-    readonly detail: { readonly status?: number; readonly retryAfterS?: number } = {},
+    readonly detail: { readonly status?: number; readonly retryAfterS?: number; readonly movedTo?: number } = {},
   ) {
     super(message)
   }
@@ -91,10 +91,11 @@ function resultOf(status: number, text: string, hide: (text: string) => string):
   const { ok, error_code: code, description, parameters } = isObject(body) ? body : {}
   if (ok !== false || typeof code !== 'number' || typeof description !== 'string')
     throw new TelegramFailure(foreignAnswer('Telegram', status, hide(text), 'channels.telegram.api'))
-  const retryAfterS = isObject(parameters) ? parameters.retry_after : undefined
+  const { retry_after: retryAfterS, migrate_to_chat_id: movedTo } = isObject(parameters) ? parameters : {}
   throw new TelegramFailure(hide(description.slice(0, 300)), {
     status: code,
     retryAfterS: typeof retryAfterS === 'number' && retryAfterS >= 0 ? retryAfterS : undefined,
+    movedTo: Number.isSafeInteger(movedTo) ? Number(movedTo) : undefined,
   })
 }
 
@@ -162,16 +163,33 @@ export function addressOf({ chat, thread }: { readonly chat: string; readonly th
   return thread === undefined ? chat : `${chat}/${thread}`
 }
 
-export function createOutbox(settings: RetryOptions & { readonly api: BotApi }): Outbox {
-  const { api, signal } = settings
+/** `moved`: called when Telegram says that a chat has another id now. */
+type OutboxSettings = RetryOptions & { readonly api: BotApi; readonly moved?: (from: string, to: string) => void }
+
+const topicNote = '[The topic is closed or deleted, so I write here.]\n\n'
+
+export function createOutbox(settings: OutboxSettings): Outbox {
+  const { api, signal, moved } = settings
   const sender = createSender({
     ...settings,
     service: 'Telegram',
-    limit: MESSAGE_LIMIT,
+    limit: MESSAGE_LIMIT - topicNote.length,
     refusalOf,
     attempt: (address, piece, { replyTo, n }) => {
-      const message = { text: piece, ...replyIn(n === 0 ? replyTo : undefined) }
-      return () => post(api, { ...placeOf(address), ...message }, signal)
+      const message = { ...placeOf(address), text: piece, ...replyIn(n === 0 ? replyTo : undefined) }
+      const elsewhere = (chat: string, note = '') => post(api, { ...placeOf(chat), text: `${note}${piece}` }, signal)
+      return () =>
+        post(api, message, signal).catch((error: unknown) => {
+          const [chat = '', topic] = address.split('/')
+          const { movedTo } = error instanceof TelegramFailure ? error.detail : {}
+          if (movedTo !== undefined) {
+            moved?.(chat, String(movedTo))
+            return elsewhere(String(movedTo))
+          }
+          const isTopicLost = topic !== undefined && /TOPIC_|thread not found/i.test(errorText(error))
+          if (isTopicLost) return elsewhere(chat, n === 0 ? topicNote : '')
+          throw error
+        })
     },
   })
   return {
@@ -199,7 +217,8 @@ function isAddress(address: string): boolean {
 
 function placeOf(address: Address): { readonly chat_id: number; readonly message_thread_id?: number } {
   const [chat, thread] = address.split('/').map(Number)
-  return { chat_id: chat ?? 0, message_thread_id: thread }
+  // The general topic of a forum is 1 in updates, and is refused in requests.
+  return { chat_id: chat ?? 0, message_thread_id: thread === 1 ? undefined : thread }
 }
 
 /** Returns the field that makes it a reply; the message may have been deleted meanwhile. */

@@ -6,10 +6,11 @@ import { FailureError } from '../../host/failure.ts'
 import { visionProblem } from '../../host/setup/vision-provider.ts'
 import { aborted, sleep } from '../../kit/abort.ts'
 import { isObject } from '../../kit/json.ts'
+import type { Log } from '../../runtime/port.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Channel, ChannelHost } from '../inbox/channel-api.ts'
 import { createDelivery } from '../outbox/delivery.ts'
-import { FINAL_TIMES, type RetryOptions } from '../outbox/send-pieces.ts'
+import { assertSent, FINAL_TIMES, type RetryOptions } from '../outbox/send-pieces.ts'
 import { type BotApi, type CallOptions, createBotApi, createOutbox, type Outbox, refusalOf } from './bot-api.ts'
 import { joinAlbums, parseUpdate, type Self, type TelegramMessage } from './inbound.ts'
 import { openLedger } from './ledger.ts'
@@ -38,14 +39,19 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
     // The next start takes the messages that this one has not taken before it stops.
     const listening = AbortSignal.any([signal, host.stopping])
     const ask = createRetryingCall({ api, sleep, log, signal: listening, trouble: host.trouble })
-    state.outbox = createOutbox({ api, sleep, log, signal })
-    return { host, signal, listening, ask, outbox: state.outbox }
+    const moved = (from: string, to: string) => {
+      log('info', 'telegram chat moved', { from, to })
+      host.channelStore.moveAddress('telegram', from, to)
+      state.known?.ledger.move(from, to)
+    }
+    state.outbox = createOutbox({ api, sleep, log, signal, moved })
+    return { host, signal, listening, ask, moved, outbox: state.outbox }
   }
 
   /** Continues with the open messages of an earlier process. */
   function know(self: Self, { host, outbox, signal }: ReturnType<typeof open>) {
     const ledger = openLedger(join(context.home, 'telegram', `bot-${self.id}.json`), log)
-    const delivery = createDelivery({ channel: 'telegram', store: host.channelStore, send: outbox.send, log, signal })
+    const delivery = createDelivery({ channel: 'telegram', store: host.channelStore, send: outbox.send, sleep, log, signal })
     const receiver = createReceiver({ host, api, outbox, delivery, ledger, settings, signal })
     delivery.resume()
     receiver.resume()
@@ -56,7 +62,7 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
     name: 'telegram',
     async start(host, signal) {
       state.open ??= open(host, signal)
-      const { ask, listening } = state.open
+      const { ask, listening, moved } = state.open
       const self = selfIn(await ask('getMe', {}))
       if (self) {
         log('info', 'channel started', { channel: 'telegram', bot: self.username })
@@ -67,7 +73,7 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
           signal: listening,
           offset: ledger.offset,
           take: (updates, next) =>
-            ledger.take(next, joinAlbums(updates.flatMap((update) => messagesIn(update, self, host))), receiver.receive),
+            ledger.take(next, joinAlbums(updates.flatMap((update) => messagesIn(update, self, { log, moved }))), receiver.receive),
           async room() {
             while (ledger.open().length >= MOST_OPEN && !listening.aborted) await sleep(200, listening)
           },
@@ -78,8 +84,7 @@ export async function openTelegramChannel(setup: Setup, settings: TelegramSettin
       await aborted(signal)
     },
     async send(address, text) {
-      const sent = (await state.outbox?.send(address, text)) ?? { ok: false, message: 'Telegram is not connected' }
-      if (!sent.ok) throw new Error(sent.message)
+      assertSent((await state.outbox?.send(address, text)) ?? { ok: false, message: 'Telegram is not connected' })
     },
     supportsDraftUpdates: () => false,
   }
@@ -102,10 +107,10 @@ function selfIn(me: unknown): Self | undefined {
   return { id: me.id, username: typeof me.username === 'string' ? me.username : '' }
 }
 
-function messagesIn(update: unknown, self: Self, { setup }: ChannelHost): TelegramMessage[] {
+function messagesIn(update: unknown, self: Self, { log, moved }: { log: Log; moved(from: string, to: string): void }): TelegramMessage[] {
   const found = parseUpdate(update, self)
-  if (found.kind === 'no text')
-    setup.log('warn', 'telegram message ignored', { chat: found.chat, messageId: found.messageId, reason: found.why })
+  if (found.kind === 'no text') log('warn', 'telegram message ignored', { chat: found.chat, messageId: found.messageId, reason: found.why })
+  if (found.kind === 'moved') moved(found.from, found.to)
   return found.kind === 'message' ? [found.message] : []
 }
 

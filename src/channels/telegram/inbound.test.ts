@@ -118,3 +118,10 @@ test('an album is one message; those of others, and other albums, stay apart', (
     ['x', []],
   ])
 })
+
+test('a group that becomes a supergroup says so in both', () => {
+  expect(heard({ chat: { id: -5, type: 'group' }, migrate_to_chat_id: -1005 })).toEqual({ kind: 'moved', from: '-5', to: '-1005' })
+  const inNew = { chat: { id: -1005, type: 'supergroup' }, sender_chat: { id: -1005 }, migrate_from_chat_id: -5 }
+  expect(heard(inNew)).toEqual({ kind: 'moved', from: '-5', to: '-1005' })
+  expect(heard({ chat: { id: 'x' }, migrate_to_chat_id: -1005, text: 'x' }).kind).toBe('not for us')
+})

@@ -27,6 +27,7 @@ export type TelegramMessage = {
 export type InboundUpdate =
   | { readonly kind: 'message'; readonly message: TelegramMessage }
   | { readonly kind: 'not for us' }
+  | { readonly kind: 'moved'; readonly from: string; readonly to: string }
   | { readonly kind: 'no text'; readonly chat: string; readonly messageId: number; readonly why: string }
 
 export type Self = { readonly id: number; readonly username: string }
@@ -38,6 +39,9 @@ export function parseUpdate(update: unknown, self: Self): InboundUpdate {
   const { update_id: updateId, message } = fields(update)
   const body = fields(message)
   const [from, chat] = [fields(body.from), fields(body.chat)]
+  const [movedFrom, movedTo] = [whole(body.migrate_from_chat_id), whole(body.migrate_to_chat_id)]
+  if (movedTo !== undefined && whole(chat.id) !== undefined) return { kind: 'moved', from: String(chat.id), to: String(movedTo) }
+  if (movedFrom !== undefined && whole(chat.id) !== undefined) return { kind: 'moved', from: String(movedFrom), to: String(chat.id) }
   const [person, place, messageId] = [whole(from.id), whole(chat.id), whole(body.message_id)]
   if (typeof updateId !== 'number' || person === undefined || place === undefined || messageId === undefined) return { kind: 'not for us' }
   const isGroup = chat.type === 'group' || chat.type === 'supergroup'

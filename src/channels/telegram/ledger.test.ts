@@ -72,3 +72,12 @@ test('what cannot be written is logged, and the messages are still received', ()
   expect([received, ledger.offset(), lines.at(-1)]).toEqual([[1], 2, 'telegram messages not kept'])
   expect(readFileSync(join(folder, 'telegram'), 'utf8')).toBe('a file in place of the folder')
 })
+
+test('a chat that has moved is known by its first id, also after a second move', () => {
+  const ledger = open()
+  ledger.move('-5', '-1005')
+  ledger.move('-1005', '-2005')
+  ledger.move('-6', '-1005')
+  ledger.move('-7', '-7')
+  expect(['-5', '-1005', '-2005', '-7'].map(open().origin)).toEqual(['-5', '-5', '-5', '-7'])
+})

@@ -24,12 +24,17 @@ export type Ledger = {
   /** Returns the number of the conversation in that place; undefined is the first. */
   topic(address: string): number | undefined
   newTopic(address: string): void
+  /** Notes that a chat has another id: its conversation stays the same. */
+  move(from: string, to: string): void
+  /** Returns the first id that the chat had. */
+  origin(address: string): string
 }
 
 type LedgerState = {
   offset?: number
   readonly open: Map<number, OpenMessage>
   readonly topics: Map<string, number>
+  readonly moved: Map<string, string>
 }
 
 /** Never throws: it starts empty when the file cannot be read, and logs what cannot be written. */
@@ -39,9 +44,12 @@ export function openLedger(path: string, log: Log): Ledger {
 
   function save(): void {
     if (taking.now) return
-    const { offset, open, topics } = state
+    const { offset, open, topics, moved } = state
     try {
-      write(path, JSON.stringify({ v: 1, offset, open: [...open.values()], topics: Object.fromEntries(topics) }))
+      write(
+        path,
+        JSON.stringify({ v: 1, offset, open: [...open.values()], topics: Object.fromEntries(topics), moved: Object.fromEntries(moved) }),
+      )
     } catch (error) {
       log('error', 'telegram messages not kept', { path, why: errorText(error) })
     }
@@ -73,6 +81,12 @@ export function openLedger(path: string, log: Log): Ledger {
     end(updateId) {
       if (state.open.delete(updateId)) save()
     },
+    origin: (address) => state.moved.get(address) ?? address,
+    move(from, to) {
+      if (state.moved.has(to) || from === to) return
+      state.moved.set(to, state.moved.get(from) ?? from)
+      save()
+    },
     topic: (address) => state.topics.get(address),
     newTopic(address) {
       state.topics.set(address, (state.topics.get(address) ?? 1) + 1)
@@ -82,16 +96,18 @@ export function openLedger(path: string, log: Log): Ledger {
 }
 
 function read(path: string, log: Log): LedgerState {
-  const nothing = (): LedgerState => ({ open: new Map(), topics: new Map() })
+  const nothing = (): LedgerState => ({ open: new Map(), topics: new Map(), moved: new Map() })
   try {
     const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
     if (!isObject(found) || found.v !== 1 || !Array.isArray(found.open) || !found.open.every(isOpen))
       throw new Error('it is not what was written')
     const topics = Object.entries(isObject(found.topics) ? found.topics : {})
+    const moved = Object.entries(isObject(found.moved) ? found.moved : {})
     return {
       offset: typeof found.offset === 'number' ? found.offset : undefined,
       open: new Map(found.open.map((each) => [each.message.updateId, each])),
       topics: new Map(topics.flatMap(([address, number]): [string, number][] => (typeof number === 'number' ? [[address, number]] : []))),
+      moved: new Map(moved.flatMap(([to, from]): [string, string][] => (typeof from === 'string' ? [[to, from]] : []))),
     }
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return nothing()

@@ -39,7 +39,7 @@ export function createReceiver({ host, api, outbox, delivery, ledger, settings, 
     const address = addressOf(message)
     if (command === 'start') return void say(address, greeting)
     if (command === 'new') {
-      ledger.newTopic(address)
+      ledger.newTopic(ledger.origin(address))
       return void say(address, 'A new conversation begins.')
     }
     const found = working.get(keyOf(message))
@@ -74,9 +74,10 @@ export function createReceiver({ host, api, outbox, delivery, ledger, settings, 
   function receive(message: TelegramMessage): void {
     const { text, person, isGroup, command, updateId, messageId } = message
     const address = addressOf(message)
-    const topic = ledger.topic(address)
+    const place = ledger.origin(address)
+    const topic = ledger.topic(place)
     host.receive({
-      ...{ channel: address, text, person, from: 'telegram', conversation: `telegram ${address}` },
+      ...{ channel: address, text, person, from: 'telegram', conversation: `telegram ${place}`, place },
       topic: topic?.toString(),
       command: command && (() => runChatCommand(command, message)),
       taken: () => ledger.begin(updateId),

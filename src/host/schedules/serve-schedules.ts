@@ -6,6 +6,7 @@ import { isAlive, thisProcess } from '../../memory/journal/process-owner.ts'
 import type { ScheduleStore, Unsent } from '../../memory/schedule-store.ts'
 import type { Log } from '../../runtime/port.ts'
 import type { Host } from '../api.ts'
+import { FailureError } from '../failure.ts'
 import { type RunOptions, runSchedule } from './run-schedule.ts'
 import { createScheduler, keyName, type Scheduler } from './scheduler.ts'
 
@@ -119,8 +120,7 @@ type DeliveryOptions = {
   readonly isAlive: (owner: string) => boolean
 }
 
-/** After so many attempts, at least so many milliseconds apart, a text counts as not sent. */
-const mostTries = 5
+/** A text that was not sent is tried again after this time, until it is sent or its channel says that it never can be. */
 const againMs = 60_000
 /** How long the process that ran a schedule may take to send the answer before another one does. */
 const othersMs = 15_000
@@ -142,17 +142,18 @@ function createDelivery({ store, channels, log, now, owner, isAlive }: DeliveryO
   }
 
   async function sendOne(text: Unsent): Promise<void> {
-    const { channel, recipient, unsent, tries } = text
+    const { channel, recipient, unsent } = text
     try {
       await channels.get(channel)?.send(recipient, unsent)
       retryAt.delete(keyName(text))
       store.fired.setSent(text, new Date(now()).toISOString(), false)
     } catch (error) {
       const why = errorText(error)
-      const again = tries + 1 < mostTries
+      // A FailureError says that it never can be sent.
+      const again = !(error instanceof FailureError)
       retryAt.set(keyName(text), now() + againMs)
       store.fired.setSent(text, `not sent: ${why}`, again)
-      log('warn', 'answer not delivered', { channel, to: recipient, why, ...(again ? { again } : {}) })
+      log(again ? 'warn' : 'error', 'answer not delivered', { channel, to: recipient, why, ...(again ? { again } : {}) })
     }
   }
 

@@ -30,9 +30,9 @@ type UnsentAnswer = {
 
 /** `isQuestion`: only the process that asks can receive what a person answers. */
 type NewAnswer = Pick<UnsentAnswer, 'channel' | 'address' | 'text' | 'replyTo'> & {
-  readonly conversationId: string
-  readonly isQuestion: boolean
-  readonly owner: string
+  conversationId: string
+  isQuestion: boolean
+  owner: string
 }
 
 /** The most answers of a channel that wait, and the most that are remembered as never delivered. */
@@ -77,6 +77,12 @@ export function createChannelStore({ sql, write }: Store) {
       for (const each of waiting()) if (!isAlive(each.owner)) run(take, owner, staleQuestion, each.owner)
       return waiting().flatMap((each) => (each.owner === owner ? [each.address] : []))
     },
+    /** Follows a chat that has another address now: its conversations, and the schedules that report there. */
+    moveAddress: (channel: string, from: string, to: string) =>
+      write(() => {
+        run('UPDATE channel_addresses SET address = ? WHERE channel = ? AND address = ?', to, channel, from)
+        run('UPDATE schedules SET recipient = ? WHERE channel = ? AND recipient = ?', to, channel, from)
+      }),
     /** Returns the troubles of the processes that live. */
     troubles: (): ChannelTrouble[] => all().flatMap(({ owner, ...trouble }) => (isAlive(owner) ? [trouble] : [])),
     /** Replaces the trouble of a channel of this process, and removes those of dead processes. @returns whether that is news */

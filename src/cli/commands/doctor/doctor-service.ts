@@ -96,7 +96,11 @@ function pausedFindings({ name, state, failures, why }: Schedule): Finding[] {
   ]
 }
 
-function scheduleChannelFindings({ config }: CliSetup, { name, state, channel }: Schedule): Finding[] {
+function scheduleChannelFindings({ config }: CliSetup, { name, state, channel, last }: Schedule): Finding[] {
+  if (last?.sent?.startsWith('not sent')) {
+    const says = `the last answer of "${name}" was ${last.sent}`
+    return [{ what: topic, state: 'bad', says, remedy: [`then run it again: braidclaw schedule run ${name}`] }]
+  }
   if (channel === undefined || state === 'done') return []
   const kind = channelKinds.find((each) => each.name === channel)
   if (kind?.isOn(channelSettings(config, kind))) return []
