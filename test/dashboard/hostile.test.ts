@@ -93,6 +93,38 @@ test('no page makes anything of it but text, and the content security policy has
   expect(complaints).toEqual([])
 })
 
+test('characters that hide or turn text around are shown by their number on every page', async () => {
+  const hidden = (word: string) => `${word}\u202egnp.exe\u2066\u200b\u0007end`
+  const shown = (word: string) => `${word}⟨202e⟩gnp.exe⟨2066⟩⟨200b⟩⟨07⟩end`
+  using at = home()
+  const { env } = scripted(at, [
+    { text: hidden('looking'), ...call('file_read', { path: hidden('file') }) },
+    { text: `${hidden('answer')}\n\n\`${hidden('code')}\`\n\n~~~\n${hidden('block')}\n~~~\n\n**${hidden('bold')}**` },
+  ])
+  await using server = await gateway(at, [], { env })
+  await using visit = await open(server, { at: 'talk' })
+  const { page } = visit
+  const { conversation_id, run_id } = (await server.ask('/chat', { message: hidden('question') })).body
+  const left = `(() => {
+    const all = [...document.querySelectorAll('*')].flatMap((each) =>
+      [...each.childNodes].flatMap((node) => (node.nodeType === 3 ? node.data : [])).concat(each.title ?? '', each.ariaLabel ?? ''))
+    return all.filter((text) => /[\\u0000-\\u0008\\u200b\\u202a-\\u202e\\u2066-\\u2069]/.test(text))
+  })()`
+  for (const [place, words] of [
+    [`talk/${conversation_id}`, ['question', 'answer', 'code', 'block', 'bold']],
+    ['talk', ['question']],
+    ['runs', ['question']],
+    [`runs/${run_id}`, ['question', 'file', 'answer']],
+    ['proof', ['question']],
+    ['', []],
+  ] as const) {
+    await page.goto(`${server.url}/#/${place}`)
+    for (const word of words) await page.locator('main').getByText(shown(word)).first().waitFor({ state: 'attached' })
+    await page.evaluate(`document.querySelectorAll('details').forEach((each) => { each.open = true })`)
+    expect([place, await page.evaluate(left)]).toEqual([place, []])
+  }
+}, 120_000)
+
 test('an address that somebody sends leads to nothing but a page', async () => {
   using at = home()
   await using server = await gateway(at)

@@ -1,8 +1,9 @@
 /** Starts the dashboard in the browser. */
 
-import { render } from 'preact'
+import { options, render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ControlFrame } from './control/control-frame.tsx'
+import { visible } from './control/parts/plain-text.tsx'
 import { ApiError, call } from './net/api.ts'
 import { connection, follow, listen } from './net/live.ts'
 import { type PageRow, Shell, useFollowing, Waiting } from './parts/shell.tsx'
@@ -30,12 +31,29 @@ const pages: readonly PageRow[] = [
 ]
 
 const root = document.getElementById('app')
+showHidden()
 if (root) render(<App />, root)
 addEventListener('hashchange', () => {
   place.value = location.hash.slice(2)
   notice.value = undefined
   scrollTo(0, 0)
 })
+
+/** Makes every text and label of the page show characters that hide or turn text around: texts of models and tools are everywhere. */
+function showHidden(): void {
+  const before = options.vnode
+  options.vnode = (vnode) => {
+    const { type, props }: { readonly type: unknown; props: unknown } = vnode
+    if (type === null && typeof props === 'string') Object.assign(vnode, { props: visible(props) })
+    else if (typeof type === 'string')
+      for (const name of ['title', 'aria-label', 'placeholder'] as const) {
+        const labels = props as { [label: string]: unknown }
+        const label = labels[name]
+        if (typeof label === 'string') labels[name] = visible(label)
+      }
+    before?.(vnode)
+  }
+}
 
 /** Shows the login, or the frame with the pages of the server that answers: a gateway or a control plane. */
 function App() {
