@@ -9,8 +9,8 @@ import type { Log } from '../runtime/port.ts'
  * Creates the folder (0700) and the file (0600) when absent, and takes other users' permissions away from an existing file. SQLite gives
  * its -wal and -shm files the mode of the main file. @throws errno errors
  *
- * An existing file is never opened here. When a process closes any descriptor of a file, the system drops every POSIX lock that the process
- * holds on it, those of its SQLite connections included; the next program to close the database would then delete the WAL under them.
+ * An existing file is never opened here: closing it would drop every POSIX lock of this process on it, those of SQLite too, and the next
+ * program to close the database would delete the WAL.
  */
 export function prepareFile(path: string, log: Log): void {
   if (!existsSync(dirname(path))) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -29,23 +29,34 @@ export function prepareFile(path: string, log: Log): void {
   log('warn', 'database permissions narrowed', { path, from: mode.toString(8), to: '600' })
 }
 
-/** O_EXCL: the descriptor that is closed here belongs to a file that did not exist before, so nobody else has it open. */
+/** Returns a check that the open file still has its name. @throws an errno error ESTALE */
+export function watchFile(path: string): () => void {
+  const identity = () => {
+    const { dev, ino } = statSync(path, { throwIfNoEntry: false }) ?? {}
+    return `${dev}:${ino}`
+  }
+  const opened = identity()
+  return () => {
+    if (identity() !== opened) throw Object.assign(new Error('it was removed, moved or replaced'), { code: 'ESTALE', errno: 0 })
+  }
+}
+
+/** O_EXCL: the file did not exist before, so nobody else has it open when it is closed here. */
 function createFile(path: string): void {
   try {
     closeSync(openSync(linkTarget(path), constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600))
   } catch (error) {
-    // Another process created it in the meantime.
     if (!hasCode(error, 'EEXIST')) throw error
   }
 }
 
-/** Resolves a symbolic link to a file that does not exist yet, because O_EXCL follows no link. */
+/** O_EXCL follows no link to a file that does not exist yet. */
 function linkTarget(path: string): string {
   const found = lstatSync(path, { throwIfNoEntry: false })
   return found?.isSymbolicLink() ? linkTarget(resolve(dirname(path), readlinkSync(path))) : path
 }
 
-/** Returns the database and the files that SQLite keeps beside it: opening and closing one of them in this process would drop locks too. */
+/** Returns the database and the files that SQLite keeps beside it; to open and close one drops locks too. */
 export function databaseFiles(path: string): string[] {
   return ['', '-wal', '-shm', '-journal'].map((suffix) => `${path}${suffix}`)
 }

@@ -61,10 +61,7 @@ type MemoryOptions = {
 
 export type OpenedMemory = { readonly ok: true; readonly memory: Memory } | { readonly ok: false; readonly failure: StorageFailure }
 
-/**
- * @param options.busyTimeoutMs how long a write waits for a process that holds the lock and commits nothing, in milliseconds; 5,000 by
- * default
- */
+/** `busyTimeoutMs`: as in StoreOptions. */
 export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefined }: MemoryOptions): OpenedMemory {
   const migrated = (store: Store, from: number) => from < sealedSince && sealUnsealed(store, seal)
   const opened = openStore({ path, log, busyTimeoutMs, migrated })

@@ -38,7 +38,7 @@ export type RecordWriterOptions = {
 }
 
 /** Errors of the disk, or of the moment, not of the data on it. */
-const harmless = ['full', 'locked', 'read_only', 'unreadable', 'superseded']
+const harmless = ['full', 'locked', 'read_only', 'unreadable', 'replaced', 'superseded']
 
 /**
  * Thrown by a recorder when the record cannot be stored; the database then contains nothing of that step. The run ends with `integrity`

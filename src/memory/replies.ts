@@ -1,4 +1,4 @@
-/** Keeps the answers to requests that carried an Idempotency-Key, for a day: a request that is sent again gets the first answer. */
+/** Keeps the answers to requests with an Idempotency-Key for a day: the same request gets the first answer. */
 
 import type { KeyedRequest, ReplyState, StoredReply } from '../http/contract.ts'
 import type { Clock } from '../runtime/port.ts'

@@ -3,9 +3,8 @@
 import { SQLiteError } from 'bun:sqlite'
 
 export type StorageFailure = {
-  readonly code: 'corrupt' | 'locked' | 'read_only' | 'full' | 'unreadable' | 'newer_schema'
+  readonly code: 'replaced' | 'corrupt' | 'locked' | 'read_only' | 'full' | 'unreadable' | 'newer_schema'
   readonly path: string
-  /** Says what happened, why, and what to do next. */
   readonly message: string
 }
 
@@ -22,6 +21,7 @@ const advice: readonly (readonly [RegExp, Advice])[] = [
   ],
   [/^SQLITE_(BUSY|LOCKED)/, { code: 'locked', what: 'is in use by another process', todo: 'wait for it or end it, then try again' }],
   [/^(SQLITE_READONLY|EROFS)/, { code: 'read_only', what: 'cannot be written', todo: 'check the permissions of the file and its folder' }],
+  [/^ESTALE/, { code: 'replaced', what: 'is not the file that was opened', todo: 'put it back, or start BraidClaw again' }],
   [/^(SQLITE_FULL|ENOSPC|EDQUOT)/, { code: 'full', what: 'cannot grow, the disk is full', todo: 'free some space and try again' }],
   [
     /^(SQLITE_(CANTOPEN|PERM|AUTH|IOERR|PROTOCOL)|E[A-Z]+$)/,
@@ -29,10 +29,7 @@ const advice: readonly (readonly [RegExp, Advice])[] = [
   ],
 ]
 
-/**
- * Returns the storage failure behind a thrown value, at opening or at run time; undefined for anything else, which is a bug. Source of the
- * codes: SQLite's extended result names and errno names.
- */
+/** Returns the failure behind a thrown value, by the names of SQLite and errno; undefined for anything else, which is a bug. */
 export function storageFailure(path: string, error: unknown): StorageFailure | undefined {
   const cause = causeOf(error)
   if (!cause) return undefined

@@ -3,7 +3,7 @@
 import { Database } from 'bun:sqlite'
 import type { Log } from '../runtime/port.ts'
 import { createLockWait, type LockWait } from './commit-queue.ts'
-import { prepareFile } from './database-file.ts'
+import { prepareFile, watchFile } from './database-file.ts'
 import { migrations } from './migrations.ts'
 import { isLocked, type StorageFailure, storageFailure } from './storage-failure.ts'
 
@@ -36,7 +36,7 @@ export type Store = {
 export type StoreOptions = {
   readonly path: string
   readonly log: Log
-  /** How long a writer waits for a process that holds the lock without committing anything, in milliseconds. */
+  /** How many ms a writer waits for a process that holds the lock and commits nothing; 5,000 by default. */
   readonly busyTimeoutMs?: number
   /** Called in the transaction that brings a database of schema `from` up to date. */
   readonly migrated?: ((store: Store, from: number) => void) | undefined
@@ -44,7 +44,7 @@ export type StoreOptions = {
 
 export type OpenedStore = { readonly ok: true; readonly store: Store } | { readonly ok: false; readonly failure: StorageFailure }
 
-/** Creates the folder (0700) and the file (0600) when absent. Never checks integrity, so that opening stays cheap. Throws only bugs. */
+/** Creates the folder (0700) and the file (0600) when absent. Never checks integrity, which takes long. Throws only bugs. */
 export function openStore({ path, log, busyTimeoutMs = 5000, migrated }: StoreOptions): OpenedStore {
   try {
     prepareFile(path, log)
@@ -57,13 +57,13 @@ export function openStore({ path, log, busyTimeoutMs = 5000, migrated }: StoreOp
 }
 
 function prepareDatabase(path: string, busyTimeoutMs: number, migrated: StoreOptions['migrated']): OpenedStore {
-  // The default is twenty; we have more statements, and preparing one costs more than running it.
+  // The default is twenty; preparing a statement costs more than running it.
   Database.MAX_QUERY_CACHE_SIZE = 100
   const db = new Database(path, { readwrite: true, create: false, strict: true })
   try {
     db.run(`PRAGMA busy_timeout = ${Math.trunc(busyTimeoutMs)}; PRAGMA synchronous = FULL`)
     const store = storeOver(db, path, busyTimeoutMs)
-    // Several processes may open a new file at once, and SQLite does not wait for the lock that this needs.
+    // Several processes may open a new file at once; SQLite does not wait for this lock.
     waitUntilFree(() => void db.run('PRAGMA journal_mode = WAL'), store.lockWait, 'long')
     const found = migrate(store, migrated)
     if (found <= migrations.length) return { ok: true, store }
@@ -79,10 +79,7 @@ function prepareDatabase(path: string, busyTimeoutMs: number, migrated: StoreOpt
   }
 }
 
-/**
- * @returns the schema number of the file afterwards. Another process may migrate at the same time, so the version is read again under the
- * lock.
- */
+/** @returns the schema number afterwards. It is read again under the lock, because another process may migrate too. */
 function migrate(store: Store, migrated: StoreOptions['migrated']): number {
   const version = () => store.sql<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0
   if (version() >= migrations.length) return version()
@@ -99,7 +96,11 @@ function migrate(store: Store, migrated: StoreOptions['migrated']): number {
 function storeOver(db: Database, path: string, busyTimeoutMs: number): Store {
   const version = () => db.query<{ data_version: number }, []>('PRAGMA data_version').get()?.data_version ?? 0
   const lockWait = () => createLockWait({ version, stuckMs: busyTimeoutMs, now: () => performance.now(), random: Math.random })
-  const begin = () => beginAtOnce(db, busyTimeoutMs)
+  const assertInPlace = watchFile(path)
+  const begin = () => {
+    assertInPlace()
+    beginAtOnce(db, busyTimeoutMs)
+  }
   return {
     path,
     sql: db.query.bind(db),
@@ -113,7 +114,7 @@ function storeOver(db: Database, path: string, busyTimeoutMs: number): Store {
   }
 }
 
-/** The longest time to block the event loop. Waiting in the event loop costs a hundred times as much as sleeping. */
+/** The longest time to block the event loop, in which waiting costs a hundred times as much as sleeping. */
 const briefMs = 100
 
 /** SQLite's own busy timeout applies only to statements outside of transactions. */

@@ -1,5 +1,6 @@
 /** Connects HTTP as one of the channels: programs and browsers with a token talk to the agent. */
 
+import { accessSync, constants, rmSync, writeFileSync } from 'node:fs'
 import { version } from '../../../package.json'
 import type { Setup } from '../../host/api.ts'
 import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
@@ -8,9 +9,10 @@ import { createIdempotency } from '../../http/idempotency.ts'
 import { isLoopback, type Listening, nameOf, namesOf } from '../../http/listen.ts'
 import { listenProblem, serveApi, simpleJson } from '../../http/serve-api.ts'
 import { aborted } from '../../kit/abort.ts'
-import { traceOf } from '../../kit/errors.ts'
+import { errorText, traceOf } from '../../kit/errors.ts'
 import { lazy } from '../../kit/lazy.ts'
 import type { Values } from '../../kit/settings.ts'
+import { watchFile } from '../../memory/database-file.ts'
 import { type Channel, type ChannelHost, healthOf } from '../inbox/channel-api.ts'
 import { accessOf, createHolders, type Holders, tlsOf } from './access.ts'
 import { createOpenConversations, errorFields } from './open-conversations.ts'
@@ -76,6 +78,7 @@ type ServerParts = {
 function open({ setup, settings, host, holders, openConversations, telemetry }: ServerParts): Listening {
   const failed = (error: unknown) => setup.log('error', 'request failed', { why: traceOf(error) })
   const tls = tlsOf(settings)
+  const isWell = createHealth(setup)
   const app = lazy(async () => {
     const { gatewayApi } = await import('./gateway-api.ts')
     return gatewayApi({ host, setup, version, openConversations, telemetry, holders, secure: tls !== undefined }, failed)
@@ -83,7 +86,7 @@ function open({ setup, settings, host, holders, openConversations, telemetry }: 
   try {
     return serveApi({
       app: app.get,
-      simple: { '/health': () => simpleJson(healthOf(host, version)) },
+      simple: { '/health': () => (isWell() ? simpleJson(healthOf(host, version)) : simpleJson({ ok: false, version }, 503)) },
       hostname: settings.host,
       port: settings.port,
       tls,
@@ -102,5 +105,29 @@ function open({ setup, settings, host, holders, openConversations, telemetry }: 
     })
   } catch (error) {
     throw new FailureError('error', `cannot listen on ${settings.host}:${settings.port}: ${listenProblem(error)}`)
+  }
+}
+
+const healthMs = 2_000
+
+/** Tells whether the database is in its place and its disk takes writes: tries one, at most every two seconds. */
+function createHealth({ config, log }: Setup): () => boolean {
+  const { path } = config.memory
+  const assertInPlace = watchFile(path)
+  const state = { isWell: true, until: 0 }
+  return () => {
+    if (performance.now() < state.until) return state.isWell
+    try {
+      assertInPlace()
+      accessSync(path, constants.W_OK)
+      writeFileSync(`${path}.health`, new Uint8Array(4_096), { mode: 0o600 })
+      rmSync(`${path}.health`)
+      state.isWell = true
+    } catch (error) {
+      log('error', 'the database takes no writes', { why: errorText(error) })
+      state.isWell = false
+    }
+    state.until = performance.now() + healthMs
+    return state.isWell
   }
 }

@@ -2,6 +2,9 @@
 
 import { dashboardPage, pageFiles } from '../../dashboard/dashboard-page.ts'
 import { createApi, documentOf, documentRoute, openRoute } from '../../http/api.ts'
+import { HttpError } from '../../http/http-error.ts'
+import { errnoOf } from '../../kit/errors.ts'
+import { storageFailure } from '../../memory/storage-failure.ts'
 import type { Caller } from './access.ts'
 import type { Gateway, GatewayApi, Routes } from './gateway.ts'
 import { errorFields, httpErrorOf } from './open-conversations.ts'
@@ -19,11 +22,18 @@ import { schedulesRoutes } from './routes/schedules.ts'
 import { metricsRoutes, sessionRoutes, statusRoutes } from './routes/status.ts'
 
 export function gatewayApi(gateway: Gateway, failed: (error: unknown) => void): GatewayApi {
-  const app: GatewayApi = createApi<Caller>({ errorOf: httpErrorOf, failed, errorFields })
+  const app: GatewayApi = createApi<Caller>({ errorOf: (error) => httpErrorOf(error) ?? storageError(gateway, error), failed, errorFields })
   for (const add of gatewayRoutes) add(app, gateway)
   const info = { title: 'BraidClaw', version: gateway.version, description: 'The gateway of a local-first agent runtime.' }
   app.openapi(openRoute(documentRoute), (c) => c.json(documentOf(app, info), 200))
   return app
+}
+
+/** Turns an error of the database into an answer that says what to do. */
+function storageError({ setup }: Gateway, error: unknown): HttpError | undefined {
+  const isOfDatabase = /^(?:SQLITE_|ESTALE)/.test(errnoOf(error) ?? '')
+  const failure = isOfDatabase ? storageFailure(setup.config.memory.path, error) : undefined
+  return failure && new HttpError(503, 'storage', failure.message, { 'retry-after': '2' })
 }
 
 /** Lists the route modules of the gateway. */

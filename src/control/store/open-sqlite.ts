@@ -3,7 +3,7 @@
 import { Database, type Statement } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { createCommitQueue, createLockWait } from '../../memory/commit-queue.ts'
-import { prepareFile } from '../../memory/database-file.ts'
+import { prepareFile, watchFile } from '../../memory/database-file.ts'
 import { isLocked, storageFailure } from '../../memory/storage-failure.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Dialect, Param, Row, Store } from '../contract/store-port.ts'
@@ -21,12 +21,12 @@ export type SqliteOptions = {
 
 const dialect: Dialect = { engine: 'sqlite', forUpdate: '' }
 
-/** @throws PlaneRefusal `unavailable` with `details.storage`: corrupt, read_only, full, unreadable, locked or newer_schema. */
+/** @throws PlaneRefusal `unavailable` with `details.storage`: corrupt, read_only, full, unreadable, locked, replaced or newer_schema. */
 export async function openSqlite({ path, log, stuckMs = 5_000 }: SqliteOptions): Promise<Store> {
   const withRefusals = refusalsFor(path)
   const db = await withRefusals(() => openFile(path, log))
   try {
-    const store = storeOver(db, { withRefusals, stuckMs, log })
+    const store = storeOver(db, { withRefusals, stuckMs, log, assertInPlace: watchFile(path) })
     await store.write(() => bringUpToDate('sqlite'))
     return store
   } catch (error) {
@@ -49,14 +49,22 @@ function openFile(path: string, log: SqliteOptions['log']): Database {
   }
 }
 
-type StoreContext = { readonly withRefusals: WithRefusals; readonly stuckMs: number; readonly log: SqliteOptions['log'] }
+type StoreContext = {
+  readonly withRefusals: WithRefusals
+  readonly stuckMs: number
+  readonly log: SqliteOptions['log']
+  readonly assertInPlace: () => void
+}
 
-function storeOver(db: Database, { withRefusals, stuckMs, log }: StoreContext): Store {
+function storeOver(db: Database, { withRefusals, stuckMs, log, assertInPlace }: StoreContext): Store {
   const executor = createSqliteExecutor(db)
   const listeners = createListeners()
   const locks = new Set<string>()
   const queue = createCommitQueue({
-    transaction: executor.transaction,
+    transaction(body) {
+      assertInPlace()
+      return executor.transaction(body)
+    },
     separate: executor.separate,
     // A full disk ends the transaction for all.
     endsGroup: () => !db.inTransaction,

@@ -67,6 +67,6 @@ function isAboutStorage({ details }: PlaneRefusal): boolean {
 /** Writes nothing, but as a write. */
 export function emptyWrite(write: Store['write']): Promise<void> {
   return write(function* (): Command<void> {
-    yield ["UPDATE sequences SET value = value WHERE name = 'runs'"]
+    yield ['UPDATE sequences SET value = value']
   })
 }

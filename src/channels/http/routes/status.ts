@@ -10,14 +10,15 @@ import { status } from '../answer-shapes.ts'
 import type { Gateway, GatewayApi } from '../gateway.ts'
 
 const health = z.object({
-  ok: z.literal(true),
+  ok: z.boolean(),
   version: z.string(),
   status: z.literal('degraded').optional(),
   problems: z.array(z.string()).optional(),
 })
 
 export function statusRoutes(app: GatewayApi, { host, setup, version }: Gateway): void {
-  app.openapi(openRoute({ method: 'get', path: '/health', summary: 'Is it there?', responses: { 200: json(health, 'It is') } }), (c) =>
+  const answer = json(health, 'It is, and its database takes writes; otherwise 503')
+  app.openapi(openRoute({ method: 'get', path: '/health', summary: 'Is it there?', responses: { 200: answer } }), (c) =>
     c.json(healthOf(host, version), 200),
   )
   addJsonRoute(app, inScope('read'), 'get /status', {
