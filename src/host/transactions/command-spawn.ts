@@ -5,6 +5,7 @@
 
 import { relative } from 'node:path'
 import { lazy } from '../../kit/lazy.ts'
+import { quote } from '../../kit/text.ts'
 import type { ToolOutcome } from '../../runtime/event.ts'
 import { notApplied } from '../../runtime/outcome.ts'
 import type { ChangePorts, Tool } from '../../runtime/port.ts'
@@ -45,7 +46,7 @@ type CommandSpawn = {
 export function createCommandSpawn({ setup, policy, conversationId, confinement, sweep }: Spawning): CommandSpawn {
   const git = lazy(async () => {
     const { gitForCommands } = await import('./git-around.ts')
-    return gitForCommands({ workspace: policy.workspace, home: policy.home, env: setup.context.env })
+    return gitForCommands({ workspace: policy.workspace, home: policy.home, env: setup.context.env }, { policy, paths: setup.paths })
   })
 
   /** The level and the hosts are what a command could use to write its caches. */
@@ -64,7 +65,7 @@ export function createCommandSpawn({ setup, policy, conversationId, confinement,
       env: { ...env, ...plan.env },
       caches: cachesOf(plan.network),
       ...shared(plan.network),
-      readablePaths: [...(plan.readablePaths ?? []), ...readablePaths],
+      readablePaths: [...(plan.readablePaths ?? []), ...readablePaths()],
       ...(plan.view === undefined && !plan.readOnly && mode.transaction ? { view: 'private' } : {}),
     }
     const writes = mode.confined && !own.readOnly && own.view !== 'private'
@@ -78,7 +79,7 @@ export function createCommandSpawn({ setup, policy, conversationId, confinement,
       return runTransfer({ plan, transfer, policy, stateHome: setup.paths.home, env: setup.context.env, spawn: confined })
     },
     async warm(plan) {
-      confinement.warm({ ...plan, caches: cachesOf(), ...shared(), readablePaths: (await git.get()).readablePaths })
+      confinement.warm({ ...plan, caches: cachesOf(), ...shared(), readablePaths: (await git.get()).readablePaths() })
     },
     async shareNetwork() {
       // A network whose holder has ended takes no further commands.
@@ -139,9 +140,16 @@ export async function withGitFailure<Outcome extends ToolOutcome>(workspace: str
 async function reason(workspace: string, output: string): Promise<string | undefined> {
   if (/^fatal: hardlink different from source at /m.test(output))
     return 'a private view cannot make a hard link to a file that was there before; for git clone, add --no-hardlinks'
-  if (!/^fatal: not a git repository/m.test(output)) return
   const { repositoriesAround } = await import('../../workspace/git/read-settings.ts')
   const [around] = repositoriesAround(workspace)
+  if (around && !isUnder(around.git, workspace) && /Read-only file system/.test(output))
+    return `the repository of the workspace lies outside it, in ${quote(around.common)}: commands can read it (status, log, diff), and the user adds and commits`
+  const objects = /^error: (?:object directory|unable to normalize alternate object path:) (.+?)(?: does not exist; check .*)?$/m.exec(
+    output,
+  )?.[1]
+  if (objects !== undefined)
+    return `this repository uses the objects in ${quote(objects)}, outside the workspace; commands can read them when the user trusts the folder: braidclaw trust ${quote(workspace)}`
+  if (!/^fatal: not a git repository/m.test(output)) return
   if (around !== undefined && !isUnder(around.root, workspace))
     return `the workspace is a folder of the git repository in ${relative(workspace, around.root)}, and commands see nothing outside the workspace; git works when the user starts with that folder as the workspace`
 }

@@ -3,19 +3,25 @@
  * own git would run.
  */
 
-import { lstatSync, readdirSync } from 'node:fs'
-import { join, relative, resolve } from 'node:path'
+import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import { createTrust } from '../../config/trust.ts'
+import { sha256 } from '../../kit/sha256.ts'
 import { quote } from '../../kit/text.ts'
 import type { GitUser, ReadablePath } from '../../sandbox/contract.ts'
 import type { ConfigEntry } from '../../security/changes/git/git-config.ts'
 import { isGitFolder } from '../../security/changes/git/git-folders.ts'
 import type { RepositoryFacts } from '../../security/command/transfer.ts'
-import { isUnder } from '../../security/targets/path.ts'
+import type { Policy } from '../../security/policy.ts'
+import { isUnder, judgePath } from '../../security/targets/path.ts'
 import { fixedPath } from '../../tools/process.ts'
+import { readEntries } from '../../workspace/changes/apply/git-index.ts'
 import type { GitContext } from '../../workspace/git/ignored-paths.ts'
 import {
   expand,
+  lstatAt,
   namedAround,
+  type Repository,
   readHead,
   readRefs,
   readRepositorySettings,
@@ -31,13 +37,76 @@ type Pushing = { readonly folder: string; readonly git: string; readonly common:
 
 export type GitForCommands = {
   readonly env: { readonly [name: string]: string }
-  /** The repository of a workspace that is a linked worktree lies elsewhere; commands can read it, not write it. */
-  readonly readablePaths: readonly ReadablePath[]
+  /** Returns what lies outside the workspace of its repository; commands can read it, not write it. */
+  readablePaths(): readonly ReadablePath[]
 }
 
-export function gitForCommands(around: GitContext): GitForCommands {
-  const common = linkedRepository(around.workspace)
-  return { env: identity(around), readablePaths: common === undefined ? [] : [{ path: common }] }
+type Judged = { readonly policy: Policy; readonly paths: { readonly home: string; readonly trustedFolders: string } }
+
+export function gitForCommands(around: GitContext, judged: Judged): GitForCommands {
+  return { env: { ...identity(around), GIT_DISCOVERY_ACROSS_FILESYSTEM: '1' }, readablePaths: () => repositoryOutside(judged) }
+}
+
+/** A `.git` file and alternates may come from anywhere: the repository must know this folder, and a person trust its alternates. */
+function repositoryOutside({ policy, paths }: Judged): readonly ReadablePath[] {
+  const { workspace } = policy
+  const [found] = repositoriesAround(workspace)
+  if (found === undefined) return []
+  const { root, git, common } = found
+  const index = isUnder(git, workspace) ? undefined : checkedOut(found, workspace)
+  const own = index || linkedRepository(root) === common ? [join(root, '.git'), git, common] : []
+  const objects = join(common, 'objects')
+  const isTrusted = createTrust(paths.trustedFolders).isTrusted(workspace)
+  const lent = isTrusted ? (readSmall(join(objects, 'info/alternates')) ?? '').split('\n').map((path) => resolve(objects, path)) : []
+  const isOpen = (path: string) =>
+    !isUnder(path, workspace) &&
+    realPlace(path) === path &&
+    lstatAt(path)?.uid === process.getuid?.() &&
+    judgePath({ path, access: 'read', cwd: workspace, policy: { ...policy, workspaceOnly: false } }).ok
+  const isRepository = (path: string) => isGitFolder((name) => lstatAt(join(path, name)) !== undefined)
+  const open = [
+    ...own.filter((path, at) => isRepository(path) || (at === 0 && lstatAt(path)?.isFile())),
+    ...lent.filter((path) => basename(path) === 'objects' && isRepository(dirname(path))),
+  ].filter(isOpen)
+  const part =
+    index && root !== workspace && open.includes(git) ? [{ path: join(git, 'index'), from: kept(index, paths.home, workspace) }] : []
+  return [...[...new Set(open)].map((path) => ({ path })), ...part]
+}
+
+/**
+ * Returns the index of a repository if git on this machine checked files of the workspace out by it. What lies beside the workspace, which
+ * no command sees, is marked as unchanged in it.
+ */
+function checkedOut({ root, git }: Repository, workspace: string): Buffer | undefined {
+  try {
+    const index = readFileSync(join(git, 'index'))
+    const state = { isKnown: false, left: 1_000 }
+    readEntries(index, 20, ({ at, name }) => {
+      const path = join(root, Buffer.from(name, 'latin1').toString())
+      if (!isUnder(path, workspace)) index.writeUInt8(index.readUInt8(at + 60) | 0x80, at + 60)
+      else if (!state.isKnown && state.left-- > 0) {
+        const stat = lstatSync(path, { throwIfNoEntry: false })
+        state.isKnown =
+          stat !== undefined &&
+          stat.ino % 2 ** 32 === index.readUInt32BE(at + 20) &&
+          Math.floor(stat.mtimeMs / 1000) === index.readUInt32BE(at + 8)
+      }
+    })
+    index.set(new Bun.CryptoHasher('sha1').update(index.subarray(0, -20)).digest(), index.length - 20)
+    return state.isKnown ? index : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** A file that stays the same while its content does lets a sandbox that was started ahead fit. */
+function kept(index: Buffer, home: string, workspace: string): string {
+  const path = join(home, 'run', `git-index-${sha256(workspace).slice(0, 16)}`)
+  if (lstatAt(path) !== undefined && readFileSync(path).equals(index)) return path
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  writeFileSync(`${path}.${process.pid}`, index, { mode: 0o600 })
+  renameSync(`${path}.${process.pid}`, path)
+  return path
 }
 
 /**
@@ -69,12 +138,8 @@ export function gitUser(around: GitContext): GitUser {
     const text = readSmall(userFile(kind, user, { ...around, from: around.workspace }))
     return text ? [[kind, text] as const] : []
   })
-  return {
-    ...(name ? { name } : {}),
-    ...(email ? { email } : {}),
-    ...(settings.length > 0 ? { settings: Object.fromEntries(settings) } : {}),
-    ...(files.length > 0 ? { files: Object.fromEntries(files) } : {}),
-  }
+  const some = (pairs: readonly (readonly [string, string])[]) => (pairs.length > 0 ? Object.fromEntries(pairs) : undefined)
+  return { name: name || undefined, email: email || undefined, settings: some(settings), files: some(files) }
 }
 
 /** Git itself knows which of the user's files count in this folder, and runs nothing to tell it. */
@@ -115,8 +180,13 @@ export function linkedRepository(workspace: string): string | undefined {
 
 /** @returns absolute paths that the settings of the user, and of repositories around the workspace, make git run */
 export function runByGit({ workspace, home, env }: GitContext): readonly string[] {
-  const hooks = last(readUserSettings({ home, env }), 'core.hookspath')
+  const hooks = hooksPath({ home, env })
   return [...(hooks === undefined ? [] : [expand(hooks, workspace, home)]), ...namedAround(workspace, { home }).run]
+}
+
+function hooksPath({ home, env }: Omit<GitContext, 'workspace'>, repository?: Repository): string | undefined {
+  const local = repository && last(readRepositorySettings(repository, home), 'core.hookspath')
+  return local ?? last(readUserSettings({ home, env }), 'core.hookspath')
 }
 
 /**
@@ -126,8 +196,7 @@ export function runByGit({ workspace, home, env }: GitContext): readonly string[
 export function hooksNotRun({ workspace, home, env }: GitContext, changed: readonly string[]): string | undefined {
   if (!changed.some((path) => /(?:^|\/)\.git\/(?:.*\/)?logs\/HEAD$/.test(path))) return
   const [repository] = repositoriesAround(workspace)
-  const local = repository && last(readRepositorySettings(repository, home), 'core.hookspath')
-  const given = local ?? last(readUserSettings({ home, env }), 'core.hookspath')
+  const given = hooksPath({ home, env }, repository)
   const folder = given === undefined ? workspace : expand(given, repository?.root ?? workspace, home)
   const names = isUnder(folder, workspace) ? [] : hooksIn(folder)
   if (names.length > 0)
@@ -136,8 +205,7 @@ export function hooksNotRun({ workspace, home, env }: GitContext, changed: reado
 
 /** @returns the same for the hook that a push in the workspace's repository would run */
 export function pushHookNotRun({ workspace, home, env }: GitContext, { git, common, folder }: Pushing): string | undefined {
-  const local = last(readRepositorySettings({ root: folder, git, common }, home), 'core.hookspath')
-  const given = local ?? last(readUserSettings({ home, env }), 'core.hookspath')
+  const given = hooksPath({ home, env }, { root: folder, git, common })
   const hooks = given === undefined ? join(common, 'hooks') : expand(given, folder, home)
   if (hooksIn(hooks).includes('pre-push'))
     return `the git hook pre-push of ${quote(isUnder(hooks, workspace) ? relative(workspace, hooks) : hooks)} did not run`
