@@ -238,3 +238,20 @@ describe('a config file without default_provider', () => {
     expect((await at.run(['hello there'], { env: { BRAIDCLAW_PROVIDER: 'local' } })).code).toBe(0)
   })
 })
+
+test.each([
+  ['\u200bsk-planted-0123456789', 'U+200B at character 1'],
+  ['sk-planted-0123456789\n', 'U+000A at character 22'],
+  ['sk-plänted-0123456789', 'U+00E4 at character 6'],
+])('a key that no header can carry is an error of the configuration, and nobody is asked: %j', async (key, what) => {
+  using far = server({})
+  using at = nest()
+  at.config(
+    `default_provider = "far"\n[providers.models.far]\nkind = "openai-compatible"\nmodel = "m"\nbase_url = "${far.url}"\napi_key_env = "FAR_KEY"\n`,
+  )
+  const { code, stderr } = await at.run(['hello there'], { env: { FAR_KEY: key } })
+  expect([code, far.said()]).toEqual([8, []])
+  expect(stderr).toBe(
+    `error: the key in FAR_KEY holds ${what}, which no key has; copy the key again, without line ends and hidden characters\n`,
+  )
+})

@@ -70,7 +70,7 @@ async function connect(setup: Connecting, name: string, made: ProvidersByName): 
     log: setup.log,
     sleep: sleep,
     maxResponseBytes: setup.config.limits.maxResponseBytes,
-    secret: (variable) => setup.context.env[variable] || undefined,
+    secret: (variable) => keyIn(variable, setup.context.env[variable]),
     random: Math.random,
     now: Date.now,
     baseDir: setup.context.cwd,
@@ -81,6 +81,17 @@ async function connect(setup: Connecting, name: string, made: ProvidersByName): 
       : {}),
     provider: (other) => once(made, other, () => connect(setup, other, made)),
   })
+}
+
+/** @throws ProviderFailure `auth` for a key that no header can carry, such as one with a line end or a character without a width */
+function keyIn(variable: string, key: string | undefined): string | undefined {
+  const odd = /[^ -~]/u.exec(key ?? '')
+  if (odd === null) return key || undefined
+  const what = `U+${odd[0].codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')} at character ${odd.index + 1}`
+  throw new ProviderFailure(
+    'auth',
+    `the key in ${variable} holds ${what}, which no key has; copy the key again, without line ends and hidden characters`,
+  )
 }
 
 async function countStub({ config, context }: Pick<Setup, 'config' | 'context'>): Promise<number> {
