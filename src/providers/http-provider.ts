@@ -8,7 +8,7 @@ import { type Cost, metered, promptTokens } from './metered.ts'
 import { type Maker, sentMessages, signParts } from './sent-messages.ts'
 import { assertUsable } from './usable-reply.ts'
 import { fitCalls, unreadCutCall } from './wire/call-arguments.ts'
-import { type Deadline, startDeadline } from './wire/deadline.ts'
+import { startDeadline } from './wire/deadline.ts'
 import { type DialectRequest, type Exchange, openWire, type WireReply } from './wire/exchange.ts'
 import { libraryFailure, ownFailure } from './wire/failure-of-response.ts'
 import { baseUrlOf, defaults, keyHint, type ProviderDeps, pricesOf, vendors, type WireConfig } from './wire/provider-settings.ts'
@@ -16,11 +16,12 @@ import { usageOf } from './wire/usage.ts'
 
 type Setup = { readonly name: string; readonly config: WireConfig; readonly deps: ProviderDeps }
 
-type WireAttempt = Setup & { readonly request: ChatRequest; readonly deadline: Deadline }
+type WireAttempt = Setup & Pick<DialectRequest, 'request' | 'deadline' | 'quirks'>
 
 /** An empty `request.model` selects the configured model. */
 export function createWired(setup: Setup): Provider {
   const { name, config, deps } = setup
+  const quirks = new Set<string>()
   return {
     name,
     capabilities: () => ({
@@ -39,7 +40,7 @@ export function createWired(setup: Setup): Provider {
       })
       const { lane } = deps
       const ticket = lane?.ticket() ?? 0
-      const attempt = (tries: number) => inTurn({ ...setup, request, deadline }, { ticket, tries })
+      const attempt = (tries: number) => inTurn({ ...setup, request, deadline, quirks }, { ticket, tries })
       const maxRetries = config.maxRetries ?? defaults.maxRetries
       try {
         yield* withRetry({ provider: name, attempt, maxRetries, signal: deadline.signal, deps, together: lane !== undefined })

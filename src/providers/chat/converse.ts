@@ -2,7 +2,7 @@
 
 import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
-import type { ChatRequest, Message, ToolSpec } from '../../runtime/port.ts'
+import { type ChatRequest, type Message, ProviderFailure, type ToolSpec } from '../../runtime/port.ts'
 import { idMaker, portableName } from '../wire/call-arguments.ts'
 import type { DialectRequest, Exchange } from '../wire/exchange.ts'
 import { type ProviderDeps, vendors, type WireConfig } from '../wire/provider-settings.ts'
@@ -12,9 +12,11 @@ import { type ReplyReader, startReply } from './chat-reply.ts'
 import { keepAlives, readEvents, unreadable } from './events.ts'
 
 export async function converse(talk: DialectRequest): Promise<Exchange> {
-  const { name, config, deps, request, wire, baseUrl, maxBytes } = talk
-  const sent = { method: 'POST', headers: headersFor(config.apiKey), body: chatBody(request, config) }
-  const answer = await wire.ask(`${baseUrl}/chat/completions`, sent)
+  const { name, config, deps, request, wire, baseUrl, maxBytes, quirks } = talk
+  const ask = () =>
+    wire.ask(`${baseUrl}/chat/completions`, { method: 'POST', headers: headersFor(config.apiKey), body: chatBody(request, config, quirks) })
+  const again = (error: unknown) => (learnQuirk(error, quirks) ? ask() : Promise.reject(error))
+  const answer = await ask().catch(again).catch(again)
   const model = request.model || config.model
   const reply = startReply({ provider: name, model, maxBytes, newId: idMaker(request.messages), log: deps.log })
   if (answer.type === 'stream') {
@@ -23,6 +25,19 @@ export async function converse(talk: DialectRequest): Promise<Exchange> {
   }
   reply.takeWhole(answer.value)
   return { next: async () => reply.shown(), reply: () => ({ ...reply.result(), rawProviderPayload: answer.value }) }
+}
+
+/** Members of a request that servers are known to refuse, each with what they say about it. */
+const refusable = { max_tokens: /max_completion_tokens/, stream_options: /stream_options|include_usage/ } as const
+
+/** Returns whether the server refused a member that it was sent; no later request has it. */
+function learnQuirk(error: unknown, quirks: Set<string>): boolean {
+  const [member] =
+    Object.entries(refusable).find(([name, says]) => !quirks.has(name) && error instanceof ProviderFailure && says.test(error.message)) ??
+    []
+  if (member === undefined || !(error instanceof ProviderFailure) || error.code !== 'bad_request') return false
+  quirks.add(member)
+  return true
 }
 
 /** A body with a length, or in chunks, reports a connection error when it breaks off. */
@@ -126,14 +141,16 @@ async function drain(body: Body): Promise<void> {
 }
 
 /** Omits undefined members; the order of the others never changes. */
-export function chatBody(request: ChatRequest, config: WireConfig): string {
+export function chatBody(request: ChatRequest, config: WireConfig, quirks: ReadonlySet<string> = new Set()): string {
   return JSON.stringify({
     model: request.model || config.model,
-    max_tokens: request.maxOutputTokens ?? config.maxOutputTokens,
+    [quirks.has('max_tokens') ? 'max_completion_tokens' : 'max_tokens']: request.maxOutputTokens ?? config.maxOutputTokens,
     temperature: request.temperature ?? config.temperature,
     messages: [...systemMessage(request.systemPrompt), ...request.messages.flatMap(messageOf)],
     tools: toolsOf(request.tools),
-    ...(config.stream === false ? {} : { stream: true, stream_options: { include_usage: true } }),
+    ...(config.stream === false
+      ? {}
+      : { stream: true, stream_options: quirks.has('stream_options') ? undefined : { include_usage: true } }),
   })
 }
 

@@ -3,7 +3,18 @@
 import { describe, expect, test } from 'bun:test'
 import { dialects } from '../../../test/support/dialects.ts'
 import { chunk, done, type End, startRaw, streamed } from '../../../test/support/raw-server.ts'
-import { type Outcome, outcomeOf, providerAt, question } from '../../../test/support/vendor-fake.ts'
+import {
+  ask,
+  type Outcome,
+  outcomeOf,
+  providerAt,
+  question,
+  sends,
+  startFake,
+  testDeps,
+  wireConfig,
+} from '../../../test/support/vendor-fake.ts'
+import { createWired } from '../http-provider.ts'
 
 const wire = dialects.find(({ kind }) => kind === 'openai-compatible')
 if (wire === undefined) throw new Error('no dialect')
@@ -205,5 +216,39 @@ describe('a call that cannot be read', () => {
     const pieces = [{ name: 'time', arguments: '' }, { arguments: '{"zone":' }, { arguments: '"UTC"}' }]
     const body = lines(...pieces.map((function_call) => chunk({ function_call })), chunk({}, 'function_call'), done)
     expect((await heard(body)).response).toMatchObject({ stop: 'tool_calls', parts: [{ name: 'time', input: { zone: 'UTC' } }] })
+  })
+})
+
+describe('a member that a server refuses', () => {
+  const refused = (message: string) => new Response(JSON.stringify({ error: { message } }), { status: 400 })
+  const max = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+
+  test('is left out or renamed in a second try, and in all later requests', async () => {
+    const [chat] = dialects
+    const fake = startFake(({ text }) => {
+      const body = JSON.parse(text)
+      if (body.max_tokens !== undefined) return refused(max)
+      if (body.stream_options !== undefined) return refused('Extra inputs are not permitted: stream_options')
+      return sends(chat?.events({ text: ['Hi.'] }) ?? [])
+    })
+    const provider = createWired({
+      name: 'far',
+      config: wireConfig('openai-compatible', fake.url, { maxOutputTokens: 77 }),
+      deps: testDeps(),
+    })
+    for (const asked of [3, 4]) {
+      expect((await ask(provider)).parts).toEqual([{ type: 'text', text: 'Hi.' }])
+      expect(fake.asked.length).toBe(asked)
+    }
+    fake.stop()
+    expect(JSON.parse(fake.asked[3]?.text ?? '')).toMatchObject({ max_completion_tokens: 77, stream: true })
+  })
+
+  test('is tried once: a server that refuses everything is an error', async () => {
+    const fake = startFake(() => refused(max))
+    const provider = createWired({ name: 'far', config: wireConfig('openai-compatible', fake.url), deps: testDeps() })
+    await expect(ask(provider)).rejects.toThrow('max_completion_tokens')
+    fake.stop()
+    expect(fake.asked.length).toBe(2)
   })
 })

@@ -116,6 +116,8 @@ export type DialectRequest = {
   /** Has no trailing slash. */
   readonly baseUrl: string
   readonly maxBytes: number
+  /** The members that the server was found to refuse. */
+  readonly quirks: Set<string>
 }
 
 /** A complete reply. `bytes` counts the model's own text, without the framing around it. */
