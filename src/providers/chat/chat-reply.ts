@@ -26,6 +26,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   const { provider } = options
   const collection = collectParts(options)
   const calls = collectCalls()
+  const tags = readThinkTags((type, text) => append(type, text))
   let block: ReplyBlock | undefined
   let pending = ''
   const chunks: ModelChunk[] = []
@@ -39,6 +40,11 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
 
   /** Adds text from an event that is known to contain nothing else. */
   function addText(type: ReplyBlock['type'], text: string): void {
+    if (type === 'text') tags.take(text)
+    else append(type, text)
+  }
+
+  function append(type: ReplyBlock['type'], text: string): void {
     if (text === '') return
     if (block?.type !== type) {
       flush()
@@ -105,6 +111,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
       if (delta === undefined || delta === null) return
       if (!isObject(delta)) throw unreadable('"delta" is not an object', choice)
       readDelta(delta)
+      if (finish !== '') tags.end()
       if (delta.tool_calls) for (const piece of listIn(delta, 'tool_calls')) collection.count(calls.take(piece))
       if (delta.function_call) collection.count(calls.take({ function: delta.function_call }))
     },
@@ -114,11 +121,13 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
       if (choice === undefined || !isObject(choice.message)) throw unreadable('no message in it', answer)
       finish = stringIn(choice, 'finish_reason') || 'other'
       readDelta(choice.message)
+      tags.end()
       for (const [place, call] of listIn(choice.message, 'tool_calls').entries()) collection.count(calls.take(call, place))
       if (choice.message.function_call) collection.count(calls.take({ function: choice.message.function_call }))
     },
     /** Ends the stream: 'marked' by a final event, or 'unmarked' at the end of a complete body. */
     ended(how: 'marked' | 'unmarked'): void {
+      tags.end()
       end ??= how
     },
     addText,
@@ -143,6 +152,55 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
       const stop = refused && finish === 'stop' ? 'content_filter' : (stops.get(finish) ?? 'other')
       return { parts: collection.parts(), stop, model: model || options.model, usage, bytes: collection.bytes() }
     },
+  }
+}
+
+const thinkTags = ['<think>', '<thinking>'] as const
+
+/** Separates the thinking that a model writes into its text, between tags at the beginning alone: later, an answer may quote them. */
+function readThinkTags(emit: (type: ReplyBlock['type'], text: string) => void) {
+  let state: 'before' | 'thinking' | 'after' = 'before'
+  let end = ''
+  let held = ''
+
+  function begin(): boolean {
+    const text = held.trimStart()
+    const tag = thinkTags.find((each) => text.startsWith(each))
+    if (tag === undefined && thinkTags.some((each) => each.startsWith(text))) return false
+    // The empty lines between thinking and answer belong to neither.
+    held = tag === undefined ? (end === '' ? held : text) : text.slice(tag.length)
+    state = tag === undefined ? 'after' : 'thinking'
+    end = tag === undefined ? end : tag.replace('<', '</')
+    return true
+  }
+
+  function think(): boolean {
+    const at = held.indexOf(end)
+    const length = at < 0 ? held.length - partialEnd() : at
+    emit('thinking', held.slice(0, length))
+    held = held.slice(at < 0 ? length : at + end.length)
+    if (at >= 0) state = 'before'
+    return at >= 0
+  }
+
+  function pass(type: ReplyBlock['type'], text: string): false {
+    emit(type, text)
+    held = ''
+    return false
+  }
+
+  function partialEnd(): number {
+    for (let length = Math.min(end.length - 1, held.length); length > 0; length--) if (held.endsWith(end.slice(0, length))) return length
+    return 0
+  }
+
+  return {
+    take(text: string): void {
+      held += text
+      for (let isOn = true; isOn; ) isOn = state === 'before' ? begin() : state === 'thinking' ? think() : pass('text', held)
+    },
+    /** Passes on what may have been the beginning of a tag. */
+    end: () => pass(state === 'thinking' ? 'thinking' : 'text', state === 'before' && end !== '' ? held.trimStart() : held),
   }
 }
 

@@ -252,3 +252,31 @@ describe('a member that a server refuses', () => {
     expect(fake.asked.length).toBe(2)
   })
 })
+
+describe('thinking between tags at the beginning of the text', () => {
+  const parts = (...pairs: readonly (readonly [string, string])[]) => pairs.map(([type, text]) => expect.objectContaining({ type, text }))
+  const said = (text: string) => parts(['text', text])
+  test.each([
+    ['is thinking', '<think>\nHm.\n</think>\n\nHi.', parts(['thinking', '\nHm.\n'], ['text', 'Hi.'])],
+    ['with the longer tag, after white space', '\n <thinking>Hm.</thinking>Hi.', parts(['thinking', 'Hm.'], ['text', 'Hi.'])],
+    ['that is empty is nothing', '<think>\n\n</think>\n\nHi.', parts(['thinking', '\n\n'], ['text', 'Hi.'])],
+    ['twice', '<think>A</think>\n<think>B</think>Hi.', parts(['thinking', 'AB'], ['text', 'Hi.'])],
+    ['with what looks like its end', '<think>a </thin b</think>Hi.', parts(['thinking', 'a </thin b'], ['text', 'Hi.'])],
+    ['in the middle is text', 'Write <think>x</think>.', said('Write <think>x</think>.')],
+    ['in a fence is text', '```\n<think>x</think>\n```', said('```\n<think>x</think>\n```')],
+    ['after the thinking is text', '<think>a</think>Use <think>b</think>', parts(['thinking', 'a'], ['text', 'Use <think>b</think>'])],
+    ['of another name is text', '<thinker>x', said('<thinker>x')],
+    ['that only begins is text', ' <thi', said(' <thi')],
+  ])('%s, however the pieces are cut', async (_, text, result) => {
+    for (const size of [1, 3, 7, 1_000]) {
+      const pieces = text.match(new RegExp(`[\\s\\S]{1,${size}}`, 'g')) ?? []
+      const { response, shown } = await heard(lines(...pieces.map((content) => chunk({ content })), chunk({}, 'stop'), done))
+      expect(response?.parts).toEqual(result)
+      expect(shown).toBe(response?.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('') ?? '')
+    }
+  })
+
+  test('that never ends is no answer', async () => {
+    expect(await textOf(lines(chunk({ content: '<think>Hm' }), chunk({}, 'stop'), done))).toMatch(/^empty: .*only thinking/)
+  })
+})
