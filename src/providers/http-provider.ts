@@ -6,7 +6,7 @@ import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, Pr
 import { converse } from './chat/converse.ts'
 import { type Cost, metered, promptTokens } from './metered.ts'
 import { type Maker, sentMessages, signParts } from './sent-messages.ts'
-import { assertUsable } from './usable-reply.ts'
+import { assertNoWrittenCall, assertUsable } from './usable-reply.ts'
 import { fitCalls, unreadCutCall } from './wire/call-arguments.ts'
 import { startDeadline } from './wire/deadline.ts'
 import { type DialectRequest, type Exchange, openWire, type WireReply } from './wire/exchange.ts'
@@ -137,7 +137,9 @@ function respond({ name, config, deps, request }: WireAttempt, maker: Maker, rep
   const usage = { ...counted, ...(estimated ? { estimated } : {}) }
   if (estimated) deps.log('debug', 'provider usage estimated', { provider: name, ...usage })
   const parts = fitCalls(stop === 'length' ? unreadCutCall(reply.parts) : reply.parts, request.tools)
-  return assertUsable({ parts: signParts(parts, maker), stop, usage, model, provider: name, rawProviderPayload })
+  const response = { parts: signParts(parts, maker), stop, usage, model, provider: name, rawProviderPayload }
+  if (request.tools.length > 0) assertNoWrittenCall({ ...response, model: maker.model })
+  return assertUsable(response)
 }
 
 function usableBaseUrl({ name, config }: WireAttempt): string {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Part } from '../runtime/event.ts'
 import type { ChatResponse } from '../runtime/port.ts'
-import { assertUsable, maxCalls } from './usable-reply.ts'
+import { assertNoWrittenCall, assertUsable, maxCalls } from './usable-reply.ts'
 
 const response = (parts: readonly Part[], stop: ChatResponse['stop'] = 'stop'): ChatResponse => ({
   parts,
@@ -35,4 +35,37 @@ test('what a content filter ended is refused, calls and all, with the words that
   expect(failing(response([{ type: 'text', text: 'No.' }, ...calls(1)], 'content_filter'))).toThrow(
     expect.objectContaining({ code: 'refused', message: expect.stringMatching(/: No\.$/) }),
   )
+})
+
+const saying = (text: string, ...more: readonly Part[]): ChatResponse => ({
+  parts: [{ type: 'text', text }, ...more],
+  stop: 'stop',
+  usage: { inputTokens: 1, outputTokens: 1 },
+  model: 'm',
+  provider: 'far',
+})
+
+test.each([
+  '<tool_call>\n{"name":"file_read","arguments":{"path":"a"}}\n</tool_call>',
+  'I look. <tool_call>{"name":"file_read"}</tool_call>\n',
+  ' <tool_call>{"name":"cut off',
+  '<function=file_read><parameter=path>a</parameter></function>',
+  '[TOOL_CALLS][{"name":"file_read"}]',
+  '<|python_tag|>{"name":"file_read"}',
+])('a call that is written as text is no answer: %j', (text) => {
+  expect(() => assertNoWrittenCall(saying(text))).toThrow('ask without tools: braidclaw -m far/m')
+})
+
+test.each([
+  'Models write <tool_call>{"name":"x"}</tool_call> to call.',
+  '```\n<tool_call>{"name":"x"}</tool_call>\n```',
+  'The tag <tool_call> begins a call.',
+  '{"name":"file_read"}',
+])('an answer that speaks of calls is one: %j', (text) => {
+  expect(() => assertNoWrittenCall(saying(text))).not.toThrow()
+})
+
+test('text beside a real call is never taken for one', () => {
+  const call = { type: 'call', id: 'c', name: 't', input: {} } as const
+  expect(() => assertNoWrittenCall(saying('<tool_call>{"name":"x"}</tool_call>', call))).not.toThrow()
 })

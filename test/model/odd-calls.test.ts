@@ -51,10 +51,20 @@ test('the record has what the model sent, and what was run', async () => {
   expect(run).toContain('"limit":1')
 })
 
-test.each([
-  ['{"path":"notes.txt","limit":"one"}'],
-  ['{"path":"notes.txt"}{"path":"b"}'],
-])('what could mean something else is refused: %s', async (args) => {
-  const { code, result } = await play(call(args))
-  expect([code, result.includes('two')]).toEqual([3, false])
+test.each([['{"path":"notes.txt","limit":"one"}'], ['{"path":"notes.txt"}{"path":"b"}']])(
+  'what could mean something else is refused: %s',
+  async (args) => {
+    const { code, result } = await play(call(args))
+    expect([code, result.includes('two')]).toEqual([3, false])
+  },
+)
+
+test('a call that the model writes as text is an error that says how to ask without tools, and no answer', async () => {
+  const { code, stdout, stderr } = await play(words('<tool_call>\n{"name":"file_read","arguments":{"path":"notes.txt"}}\n</tool_call>'))
+  expect([code, stdout, stderr.includes('ask without tools: braidclaw -m far/m "…"')]).toEqual([8, '', true])
+})
+
+test('thinking between tags reaches neither stdout nor the next request as text', async () => {
+  const { code, stdout, run } = await play(words('<think>Secretly.</think>\nHello.'))
+  expect([code, stdout, run.includes('"thinking"')]).toEqual([0, 'Hello.\n', true])
 })
