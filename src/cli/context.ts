@@ -18,13 +18,17 @@ export function createContext(given: Environment): CliContext {
   const stdout = openStdout(status)
   const host = createHostContext({ env: given, channels: channelRows, say: (text) => stderr.write(text) })
   const { env, redactor } = host
-  const stderr = messages(env, redactor, createPrinter(2, status, messagesOut))
+  const state = { isQuiet: false }
+  const all = messages(env, redactor, createPrinter(2, status, messagesOut))
+  const isLeftOut = (text: Printed) => state.isQuiet && wordsOf(text).startsWith('note: ')
+  const stderr = { ...all, write: (text: Printed) => (isLeftOut(text) ? undefined : all.write(text)) }
   return {
     ...host,
     process: { stdout, stderr, env },
     exitCodeOf: (code) => exitCodes[code],
     explain: (error) => exitOf(error).message,
     status,
+    quiet: () => void Object.assign(state, { isQuiet: true }),
     outputClosed: stdout.closed,
     outputFailure: stdout.failure,
   }

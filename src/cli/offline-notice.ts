@@ -1,14 +1,15 @@
-/** Tells a new user which provider answers when nobody chose one, and how to choose: one note per turn. */
+/** Tells a new user which provider answers when nobody chose one, and how to choose: one note a day. */
 
 import type { CliSetup } from '../channels/terminal/context.ts'
 import type { Config } from '../config/config.ts'
 import { isOfflineDefault } from '../config/offline-default.ts'
 import { readConfigFile } from '../config/text/read-toml-file.ts'
 import { howToConnect, isOffline, isOtherModel } from '../host/setup/answering-provider.ts'
+import { noteDaily } from '../host/setup/setup.ts'
 
 export function noteOffline(setup: CliSetup): void {
   const said = [setup.assumed === undefined ? offlineNote(setup) : assumedNote(setup.config, setup.assumed), setup.found]
-  for (const each of said) if (each !== undefined) setup.context.process.stderr.write(`note: ${each}\n`)
+  for (const each of said) if (each !== undefined) noteDaily(setup, each)
 }
 
 function assumedNote({ defaultProvider, defaultModel }: Config, variable: string): string {

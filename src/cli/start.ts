@@ -69,6 +69,7 @@ async function runCommand(context: CliContext, { name, load }: Runnable, words: 
       )
       return command.usageExit ?? exitCodes.usage
     }
+    if (flags.quiet === true) context.quiet()
     await command.run(context, flags, args)
     return 0
   } catch (error) {

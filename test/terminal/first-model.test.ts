@@ -1,10 +1,11 @@
 /** The first minutes with a model: a key in the environment, without any config file, with the file that init wrote, with one's own. */
 
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { minimumConfig, nest } from '../support/cli.ts'
 import { dialects, type Speech } from '../support/dialects.ts'
+import { shell } from '../support/shell.ts'
 import { type Fake, sends, startFake } from '../support/vendor-fake.ts'
 
 const speech: Speech = { text: ['Hello from afar.'] }
@@ -66,12 +67,41 @@ describe('a key in the environment, and no config file', () => {
   })
 })
 
+describe('a note about the set-up', () => {
+  const note = /^note: the offline helper answers/gm
+
+  test('is written once by all stages of a pipe and all calls of a day, and again on the next day', async () => {
+    using at = nest()
+    const said = async (script: string) => (await shell(at, script, {})).stderr.match(note)?.length ?? 0
+    expect(await said('braidclaw "hello there" | braidclaw "and there" | braidclaw "and here"')).toBe(1)
+    expect(await said('for n in 1 2 3; do braidclaw "hello $n times"; done; braidclaw agent -m hello')).toBe(0)
+    const folder = join(at.home, '.braidclaw/run')
+    const notes = () => readdirSync(folder).filter((name) => name.startsWith('note-'))
+    const [today = ''] = notes()
+    renameSync(join(folder, today), join(folder, today.replace(/note-\d+/, 'note-2020')))
+    expect([await said('braidclaw "hello there"'), notes()]).toEqual([1, [today]])
+  })
+
+  test('is left out by -q and --quiet, and an error is not', async () => {
+    using at = nest()
+    for (const words of [
+      ['-q', 'hello there'],
+      ['--quiet', 'hello there'],
+      ['agent', '-q', '-m', 'hello'],
+      ['-cq', 'hello there'],
+    ])
+      expect(await at.run(words)).toMatchObject({ code: 0, stderr: '' })
+    expect((await at.run(['-q', '-m', 'nobody/x', 'hello there'])).stderr).toStartWith('error: ')
+  })
+})
+
 describe('init, and a key that comes later', () => {
-  test('the offline helper that init chose says so in each turn, init adds what is there now, and then that answers', async () => {
+  test('the offline helper that init chose says so once a day, init adds what is there now, and then that answers', async () => {
     using at = nest()
     expect((await at.run(['init'])).code).toBe(0)
     const before = await at.run(['agent', '-m', 'hello'])
     expect(before.stderr).toStartWith('note: the offline helper answers; to connect a real model, set OPENAI_API_KEY')
+    expect((await at.run(['agent', '-m', 'hello'])).stderr).toBe('')
     const unused = await at.run(['agent', '-m', 'hello'], { env: openai() })
     expect(unused.stderr).toBe('note: the offline helper answers; to connect a real model, run "braidclaw init": OPENAI_API_KEY is set\n')
     const init = await at.run(['init'], { env: openai() })

@@ -13,6 +13,8 @@ export type CliContext = HostContext & {
   }
   /** Shows the current activity at a terminal. */
   readonly status: StatusLine
+  /** Leaves out notes on stderr from now on. */
+  readonly quiet: () => void
   /** True when the reader of stdout has gone away: stop writing, stop working. */
   readonly outputClosed: () => boolean
   /** Why writing to stdout failed, when the reader going away was not the reason. */

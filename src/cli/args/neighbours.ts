@@ -1,13 +1,11 @@
 /** Lists the commands and flags of other programs, each with what does the same here. */
 
 const connect = 'to connect a model: braidclaw onboard'
-const talk = 'for a conversation: braidclaw agent'
+const talk = 'for a conversation: braidclaw agent; for one turn: braidclaw agent -m TEXT'
 const earlier = 'earlier conversations: braidclaw memory list; to continue the latest: braidclaw agent -c'
 const models = 'who can be asked: braidclaw provider list; to choose: -m PROVIDER/MODEL'
 const update = 'to update, run "git pull && npm ci" in the folder it was installed from'
 const check = 'to check everything: braidclaw doctor'
-const stop = 'to stop every tool: braidclaw estop'
-const settings = 'the settings: braidclaw config show'
 const server = 'to answer over HTTP: braidclaw serve'
 const changes = 'what waits for a decision: braidclaw changes list, braidclaw approvals list'
 const tools = 'programs of yours become tools: braidclaw tool list (docs/tools.md)'
@@ -15,7 +13,6 @@ const protocols = `other programs talk to it over HTTP: braidclaw serve (docs/ga
 const texts = 'instructions are texts that the agent reads (docs/project-instructions.md)'
 const rules = 'rules and threads of your own: docs/rules.md, docs/threads.md'
 const timed = 'what runs by the clock: braidclaw schedule list'
-const once = 'for one turn with tools: braidclaw agent -m TEXT'
 const move = 'to keep or bring a home: braidclaw home backup, braidclaw home restore'
 
 type Hints = { readonly [word: string]: string }
@@ -29,11 +26,10 @@ const everydayCommands: Hints = {
   ...{ history: earlier, resume: earlier, continue: earlier, conversations: earlier, threads: earlier },
   ...{ gateway: server, web: server, dashboard: server, ui: server },
   ...{ status: check, info: check, debug: check },
-  ...{ stop, kill: stop },
-  ...{ settings, preferences: settings, permissions: 'what is permitted: braidclaw security show' },
+  ...{ stop: 'to stop every tool: braidclaw estop', kill: 'to stop every tool: braidclaw estop' },
+  ...{ settings: 'the settings: braidclaw config show', permissions: 'what is permitted: braidclaw security show' },
   ...{ channels: 'the channels: braidclaw config show', logs: 'the log of the service: braidclaw service logs' },
-  ...{ usage: 'what was spent: braidclaw cost', stats: 'what was spent: braidclaw cost' },
-  ...{ tasks: timed, jobs: timed, projects: earlier, workspace: 'another folder: -C DIR' },
+  ...{ usage: 'what was spent: braidclaw cost', stats: 'what was spent: braidclaw cost', tasks: timed, jobs: timed },
   commands: 'all commands: braidclaw --help',
 }
 
@@ -44,7 +40,7 @@ const strangeCommands: Hints = {
   ...{ skill: texts, skills: texts, sop: texts, sops: texts, recipe: texts, recipes: texts, templates: texts },
   ...{ hook: rules, hooks: rules, webhooks: rules },
   ...{ wiggum: timed, cron: timed, loop: timed, heartbeat: timed },
-  ...{ exec: once, eval: once, plan: 'to look without changing anything: braidclaw agent --autonomy readonly' },
+  ...{ exec: talk, eval: talk, plan: 'to look without changing anything: braidclaw agent --autonomy readonly' },
   ...{ review: changes, apply: changes, diff: changes, revert: 'to take changes back: braidclaw undo' },
   ...{ session: earlier, sessions: earlier, fork: earlier, agents: 'each agent has a name: braidclaw agent --agent NAME' },
   ...{ import: move, export: move, migrate: move },
@@ -60,12 +56,11 @@ const model = '-m PROVIDER/MODEL, or --model'
 const text = 'the answer is printed as it is: braidclaw "question"'
 const picture = 'pictures are read from messages of the channels (docs/telegram.md)'
 const system = '-s, a system prompt: a text, or a file'
-const quiet = '--json, or BRAIDCLAW_LOG_LEVEL=error'
 
 /** Lists the flags of turns. */
 const flags: Hints = {
   ...{ '-p': text, '--print': text, '--prompt': 'agent -m "message"', '--non-interactive': text, '--headless': text },
-  ...{ '-q': quiet, '--quiet': quiet, '--silent': quiet },
+  ...{ '--silent': '-q, or --quiet' },
   ...{ '-x': 'ask for it: -s "Only the code."', '--extract': 'ask for it: -s "Only the code."' },
   ...{ '--schema': '--json, one object with the answer in "result"', '-o': '--json, or > FILE', '--output': '--json, or > FILE' },
   ...{ '-a': '--autonomy LEVEL, or --auto; a file: < FILE', '--attachment': picture, '--image': picture, '-i': picture },

@@ -112,6 +112,7 @@ export const turnFlags = {
     about: 'text (default), one JSON object, or one AgentEvent a line',
   },
   ...jsonFlag,
+  quiet: { type: 'boolean', short: 'q', about: 'No notes on stderr; errors, warnings and questions remain' },
 } as const satisfies Flags
 
 type TurnFlags = Given<typeof turnFlags>

@@ -18,7 +18,7 @@ import type { ChatPlace } from '../schedules/chat-schedules.ts'
 import type { Profile } from '../setup/profile.ts'
 import { createInstructions } from '../setup/project-instructions.ts'
 import { runLimits } from '../setup/run-limits.ts'
-import { hasRuleFolders } from '../setup/setup.ts'
+import { hasRuleFolders, noteDaily } from '../setup/setup.ts'
 import { assertWorkspaceExists, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
 import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
 import {
@@ -297,8 +297,8 @@ function payerOf({ profile: { setup }, options: { agent, channel } }: RunContext
 function instructionsFor(setup: Setup, { conversation, tell, systemPrompt }: ConversationRequest, workspace: string) {
   // A project's instructions are for its operator, and people in a chat could ask for them.
   if (systemPrompt !== undefined || setup.access?.profile === 'chat') return undefined
-  const offer = conversation.kind === 'new' ? (tell ?? ((line: string) => setup.log('info', line))) : undefined
-  return createInstructions({ setup, workspace, offer })
+  const offer = tell ? (note: string) => noteDaily(setup, note, tell) : (note: string) => setup.log('info', note)
+  return createInstructions({ setup, workspace, offer: conversation.kind === 'new' ? offer : undefined })
 }
 
 function wantsShell({ config }: Setup, { builtIn }: ToolSelection): boolean {

@@ -62,7 +62,7 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
     const trusted = createTrust(paths.trustedFolders).isTrusted(workspace)
     if (!trusted)
       offer?.(
-        `note: ${visible(path)} is not read: this folder is not trusted. Look at it, then: braidclaw trust ${visible(quoteText(workspace))}`,
+        `${visible(path)} is not read: this folder is not trusted. Look at it, then: braidclaw trust ${visible(quoteText(workspace))}`,
       )
     return trusted
   }

@@ -1,13 +1,15 @@
 /** Loads what every command needs first: the configuration, the redactor, the log. An invalid configuration ends the command here. */
 
-import { appendFileSync, existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, describeProblem } from '../../config/config.ts'
 import { type Flags, type Loaded, loadConfig } from '../../config/load.ts'
 import { type HomePaths, homePaths } from '../../config/paths.ts'
 import { rowsOfKind } from '../../config/table.ts'
 import { createTrust } from '../../config/trust.ts'
+import { hasCode } from '../../kit/errors.ts'
 import { camel, type Rows } from '../../kit/settings.ts'
+import { sha256 } from '../../kit/sha256.ts'
 import { weaknessOf } from '../../security/redaction/secret-forms.ts'
 import type { HostContext, Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
@@ -118,6 +120,22 @@ function variablesIn(rows: Rows = {}, values: { readonly [key: string]: unknown 
     const value = row.type === 'text' && row.form === 'variable' ? values[camel(key)] : undefined
     return typeof value === 'string' ? [value] : []
   })
+}
+
+/** Tells a note once a day in a home, also when several processes have it at once. */
+export function noteDaily({ paths, context: { say } }: Setup, note: string, tell?: (line: string) => void): void {
+  const today = `${new Date().toISOString().slice(0, 10)}-`
+  const folder = join(paths.home, 'run')
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const written = readdirSync(folder).filter((name) => name.startsWith('note-'))
+    writeFileSync(join(folder, `note-${today}${sha256(note).slice(0, 16)}`), '', { flag: 'wx', mode: 0o600 })
+    for (const name of written) if (!name.includes(today)) rmSync(join(folder, name), { force: true })
+  } catch (error) {
+    if (hasCode(error, 'EEXIST')) return
+  }
+  if (tell) tell(`note: ${note}`)
+  else say(`note: ${note}\n`)
 }
 
 /**

@@ -6,6 +6,7 @@ import { builtIn, isTooBroad } from '../../config/paths.ts'
 import { errorCode, explainErrno } from '../../config/text/read-toml-file.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
+import { noteDaily } from './setup.ts'
 
 /**
  * Returns the real path. Creates the default folder when the user has named none. @throws FailureError `error` when a named folder does not
@@ -35,11 +36,14 @@ export function assertWorkspaceExists({ workspaceDir }: Config): void {
 }
 
 /** Tells a user in a folder that is too broad where the tools work instead. */
-export function sayWhere({ config, origins, paths, context: { cwd, env, say } }: Setup): void {
+export function sayWhere(setup: Setup): void {
+  const { config, origins, paths, context } = setup
+  const { cwd, env } = context
   if (config.workspaceDir === cwd || !isTooBroad({ cwd, home: paths.home, userHome: env.HOME ?? '/' })) return
   if (origins.workspace_dir?.where !== builtIn.where) return
-  say(
-    `note: the tools work in ${config.workspaceDir}, and not in all of ${cwd}; cd into a project, or name a folder with -C ("-C ." for this one)\n`,
+  noteDaily(
+    setup,
+    `the tools work in ${config.workspaceDir}, and not in all of ${cwd}; cd into a project, or name a folder with -C ("-C ." for this one)`,
   )
 }
 
