@@ -100,3 +100,19 @@ function distance(a: string, b: string): number {
   }
   return last[b.length] ?? 0
 }
+
+/**
+ * File systems that ignore case or invisible characters open `.GIT` and `.g<ZWNJ>it` as `.git`, so locks compare folded text. Folding may
+ * refuse a harmless name but never allows a locked one; the workspace boundary compares exact text.
+ */
+export function folded(path: string): string {
+  // Without non-ASCII characters, control characters, or a name that ends in a dot or space, folding only changes case.
+  if (!/[^ -~]|[. ](?:\/|$)/.test(path)) return path.toLowerCase()
+  return path.split('/').map(foldName).join('/')
+}
+
+function foldName(name: string): string {
+  const plain = name.normalize('NFKC').toLowerCase()
+  const bare = plain.replace(/\p{Default_Ignorable_Code_Point}/gu, '').replaceAll('/', '')
+  return /[^. ]/.test(bare) ? bare.replace(/[. ]+$/, '') : bare
+}

@@ -7,7 +7,7 @@ import { converse } from './chat/converse.ts'
 import { type Cost, metered, promptTokens } from './metered.ts'
 import { type Maker, sentMessages, signParts } from './sent-messages.ts'
 import { assertNoWrittenCall, assertUsable } from './usable-reply.ts'
-import { fitCalls, unreadCutCall } from './wire/call-arguments.ts'
+import { unreadCutCall } from './wire/call-arguments.ts'
 import { startDeadline } from './wire/deadline.ts'
 import { type DialectRequest, type Exchange, openWire, type WireReply } from './wire/exchange.ts'
 import { libraryFailure, ownFailure } from './wire/failure-of-response.ts'
@@ -99,7 +99,7 @@ async function* attemptOnce(attempt: WireAttempt & { readonly began?: () => void
     const { next, reply } = await begin({ ...attempt, request: sent, wire, maxBytes, baseUrl })
     attempt.began?.()
     for (let chunk = await next(); chunk !== undefined; chunk = await next()) yield chunk
-    yield { type: 'done', response: respond(attempt, maker, reply()) }
+    yield { type: 'done', response: await respond(attempt, maker, reply()) }
   } catch (error) {
     throw failureFor(error, attempt)
   } finally {
@@ -124,7 +124,7 @@ async function begin(talk: DialectRequest): Promise<Exchange> {
   return converseThrough(kind, talk)
 }
 
-function respond({ name, config, deps, request }: WireAttempt, maker: Maker, reply: WireReply): ChatResponse {
+async function respond({ name, config, deps, request }: WireAttempt, maker: Maker, reply: WireReply): Promise<ChatResponse> {
   const { stop, model, rawProviderPayload } = reply
   const { estimated, ...counted } = usageOf({
     reported: reply.usage,
@@ -136,7 +136,9 @@ function respond({ name, config, deps, request }: WireAttempt, maker: Maker, rep
   })
   const usage = { ...counted, ...(estimated ? { estimated } : {}) }
   if (estimated) deps.log('debug', 'provider usage estimated', { provider: name, ...usage })
-  const parts = fitCalls(stop === 'length' ? unreadCutCall(reply.parts) : reply.parts, request.tools)
+  const read = stop === 'length' ? unreadCutCall(reply.parts) : reply.parts
+  const hasCalls = read.some(({ type }) => type === 'call')
+  const parts = hasCalls ? (await import('./wire/fit-calls.ts')).fitCalls(read, request.tools) : read
   const response = { parts: signParts(parts, maker), stop, usage, model, provider: name, rawProviderPayload }
   if (request.tools.length > 0) assertNoWrittenCall({ ...response, model: maker.model })
   return assertUsable(response)

@@ -5,9 +5,8 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { isObject } from '../../kit/json.ts'
-import { didYouMean } from '../../kit/text.ts'
+import { didYouMean, folded } from '../../kit/text.ts'
 import { databaseFiles } from '../../memory/database-file.ts'
-import { folded } from '../../security/targets/protected.ts'
 import { realPlace } from '../../workspace/real-place.ts'
 import type { ConfigProblem } from '../config.ts'
 import { kinds, leafOf, providerPrefix as prefix, providerSetting, rowsOfKind } from '../table.ts'

@@ -1,9 +1,10 @@
 /** Implements `openHost`: it opens a home once per process and the conversations in it. */
 
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { within } from '../../kit/abort.ts'
 import { lazy } from '../../kit/lazy.ts'
 import type { Recovery } from '../../memory/recovery/interrupted-runs.ts'
-import { hasLeftovers } from '../../sandbox/private-folder.ts'
 import { watchStop } from '../../service/stop-file.ts'
 import { narrowSetup } from '../access/channel-profile.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from '../api.ts'
@@ -48,10 +49,11 @@ export async function openHost(given: Setup, { ahead = true }: OpenHostOptions =
   })
 
   // Looked for before this process makes a sandbox: a process that was killed between two turns may have left the view of a command.
-  const hasViews = hasLeftovers(setup.paths.home)
+  const hasViews = hasSandboxFolders(setup.paths.home)
   /** After a crash the changes of its commands are settled before anything else runs. */
   const settled = lazy(async () => {
-    if ((recovered.last === undefined || !hasLeft(recovered.last)) && !hasViews) return
+    const isLeft = async () => hasViews && (await import('../../sandbox/private-folder.ts')).hasLeftovers(setup.paths.home)
+    if ((recovered.last === undefined || !hasLeft(recovered.last)) && !(await isLeft())) return
     const { settleChanges } = await import('../records/integrity/open-kept-changes.ts')
     await settleChanges(setup, home.record)
   })
@@ -164,6 +166,11 @@ export async function withConversation<T>(
   } finally {
     await host.close()
   }
+}
+
+function hasSandboxFolders(home: string): boolean {
+  const run = join(home, 'run')
+  return existsSync(run) && readdirSync(run).some((name) => /^(?:sandbox|tx)-/.test(name))
 }
 
 /** A dead process may have left private views of the workspace, or a change set half applied. */

@@ -74,7 +74,7 @@ export function createResults(store: Store) {
   }
 }
 
-/** What is known of files after the journal entry `until`. */
+/** Holds the files that the calls up to the journal entry `until` showed. */
 type Known = { until: number; readonly files: Map<string, Seen> }
 type Seen = { readonly path: string; readonly sha256: string; readonly text?: string }
 

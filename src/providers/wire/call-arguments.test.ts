@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { canonical, type Json, type JsonObject } from '../../kit/json.ts'
 import type { ToolSpec } from '../../runtime/port.ts'
-import { fitCalls, idMaker, portableName, readArguments } from './call-arguments.ts'
+import { idMaker, portableName, readArguments } from './call-arguments.ts'
+import { fitCalls } from './fit-calls.ts'
 
 test('arguments that would break what comes after are malformed: too deep, infinite, no object', () => {
   for (const raw of [

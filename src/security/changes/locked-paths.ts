@@ -2,9 +2,10 @@
  * Finds changes below paths that no command may change: forbidden paths, BraidClaw's own files, and what links named like them point to.
  */
 
+import { folded } from '../../kit/text.ts'
 import { bringsHistory, plainGit } from '../command/plain-git.ts'
 import { forbiddenPlace, isUnder, type PathPolicy } from '../targets/path.ts'
-import { folded, isProtectedName, protectedRows } from '../targets/protected.ts'
+import { isProtectedName, protectedRows } from '../targets/protected.ts'
 import { type ChangeView, folderOf, inFolder, isBelow, resolveLink } from './change-view.ts'
 import type { ChangeFinding, ReviewContext } from './review-context.ts'
 

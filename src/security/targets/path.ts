@@ -1,9 +1,9 @@
 /** Judges a path by its text alone; the workspace checks the opened file again, since only the kernel resolves symbolic links. */
 
-import { quote } from '../../kit/text.ts'
+import { folded, quote } from '../../kit/text.ts'
 import type { Policy } from '../policy.ts'
 import { type Refusal, refuse } from '../rules.ts'
-import { folded, isProtectedName } from './protected.ts'
+import { isProtectedName } from './protected.ts'
 
 export type Access = 'read' | 'write'
 

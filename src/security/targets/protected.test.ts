@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { folded, isProtectedName, protectedNames, protectedRows, spelt, watchedNames } from './protected.ts'
+import { folded } from '../../kit/text.ts'
+import { isProtectedName, protectedNames, protectedRows, spelt, watchedNames } from './protected.ts'
 
 /** Folds one name step by step, as a reference for the real function. */
 function foldedName(name: string): string {

@@ -1,5 +1,7 @@
 /** Recognises names that other programs execute or obey wherever they lie; tools never write them, whether they exist yet or not. */
 
+import { folded } from '../../kit/text.ts'
+
 /**
  * Maps each reason to sequences of whole names in lower case; each sequence covers everything below it. File tools never write these names,
  * and the sandbox protects them in the workspace. The list includes files that take effect when a person enters a folder, opens it in an
@@ -75,20 +77,4 @@ function unified(path: string): string {
 function longName(name: string): string {
   if (name === 'git~1') return '.git'
   return /^(?:gitmod~[1-4]|gi7eba~[1-9])$/.test(name) ? '.gitmodules' : name
-}
-
-/**
- * File systems that ignore case or invisible characters open `.GIT` and `.g<ZWNJ>it` as `.git`, so locks compare folded text. Folding may
- * refuse a harmless name but never allows a locked one; the workspace boundary compares exact text.
- */
-export function folded(path: string): string {
-  // Without non-ASCII characters, control characters, or a name that ends in a dot or space, folding only changes case.
-  if (!/[^ -~]|[. ](?:\/|$)/.test(path)) return path.toLowerCase()
-  return path.split('/').map(foldName).join('/')
-}
-
-function foldName(name: string): string {
-  const plain = name.normalize('NFKC').toLowerCase()
-  const bare = plain.replace(/\p{Default_Ignorable_Code_Point}/gu, '').replaceAll('/', '')
-  return /[^. ]/.test(bare) ? bare.replace(/[. ]+$/, '') : bare
 }

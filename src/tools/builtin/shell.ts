@@ -5,7 +5,6 @@ import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import type { Transfer } from '../../security/command/transfer.ts'
 import type { CommandPlan } from '../../security/command/verdict.ts'
 import { recordSandbox } from '../confined.ts'
-import { createCollector } from '../output-limit.ts'
 import type { Spawn, SpawnResult } from '../process.ts'
 import { done, type ToolKind, textOr } from '../tool-kind.ts'
 import { type Jobs, noJobs } from './shell_output.ts'
@@ -110,6 +109,7 @@ function argvOf({ bash = '/bin/bash' }: ShellDeps, { plan }: ShellPlan): readonl
 async function run(deps: ShellDeps, planned: ShellPlan, { signal }: ToolContext): Promise<ToolResult> {
   const { spawn, env, maxOutputBytes } = deps
   const { cwd, readOnly, view, network, transfer } = planned
+  const { createCollector } = await import('../output-limit.ts')
   const printed = createCollector(Math.max(256, maxOutputBytes - NOTE_ROOM))
   const flood = new AbortController()
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
