@@ -43,7 +43,7 @@ async function run(context: CliContext, words: readonly string[]): Promise<numbe
     await (await import('./args/complete.ts')).complete(context, commands, words[1] ?? 'bash', words.slice(2))
     return 0
   }
-  const foreign = mayBeForeign(commands, filterFlags, words) ? { neighbours: (await loadHelp()).otherPrograms() } : {}
+  const foreign = mayBeForeign(commands, filterFlags, words) ? { neighbours: (await loadHelp()).neighbours } : {}
   const meaning = resolveCommand(commands, filterFlags, words, { stdin: stdinKind(), ...foreign })
   if (meaning.kind === 'run') return runCommand(context, meaning.row, meaning.words)
   if (meaning.kind === 'doubt') stderr.write(meaning.message)

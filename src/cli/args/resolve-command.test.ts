@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { commands } from '../commands/list.ts'
-import { neighbours } from './neighbours.ts'
+import { neighbours } from './help.ts'
 import type { Stdin } from './resolve-command.ts'
 import { mayBeForeign, pasteable, resolveCommand } from './resolve-command.ts'
 import { filterFlags } from './turn-flags.ts'

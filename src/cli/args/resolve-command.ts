@@ -3,7 +3,7 @@
 import { didYouMean, nearest } from '../../kit/text.ts'
 import { quoteText } from '../../security/command/syntax/quote.ts'
 import { aloneIn, below, type Flags, isRunnable, type List, type Listed, lastWord, named, type Runnable } from './command.ts'
-import type { Neighbours } from './neighbours.ts'
+import type { Neighbours } from './help.ts'
 import { scan } from './scan.ts'
 
 type ResolvedCommand =
