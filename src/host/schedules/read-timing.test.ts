@@ -56,4 +56,7 @@ test('a zone is checked, and a misspelt one is recognised', () => {
   expect(() => readZone('Europe/Berln')).toThrow('--tz "Europe/Berln" is not a time zone; did you mean "Europe/Berlin"?')
   expect(() => readZone('Europe/Ljubl', '--zone')).toThrow('--zone "Europe/Ljubl" is not a time zone; did you mean "Europe/Ljubljana"?')
   expect(() => readZone('')).toThrow('--tz "" is not a time zone')
+  for (const offset of ['+02:00', '-0530', '+02'])
+    expect(() => readZone(offset)).toThrow(`--tz "${offset}" is not a time zone; write one like Europe/Berlin, Etc/GMT-2`)
+  expect(['Etc/GMT-2', 'utc', 'CET', 'asia/kolkata'].map((zone) => readZone(zone))).toEqual(['Etc/GMT-2', 'UTC', 'CET', expect.any(String)])
 })

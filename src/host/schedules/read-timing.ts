@@ -24,10 +24,15 @@ export function readTiming({ at, every, cron }: WrittenTiming, reading: TimingCo
 /** @throws FailureError `usage` for a zone that the system does not know */
 export function readZone(zone: string, flag = '--tz'): string {
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: zone }).resolvedOptions().timeZone
+    const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: zone }).resolvedOptions()
+    // Intl also knows offsets such as +02:00, in which nothing can be due.
+    nextDue({ kind: 'cron', expression: '@daily', zone: timeZone }, 0)
+    return timeZone
   } catch {
     const near = didYouMean(zone, [...Intl.supportedValuesOf('timeZone'), 'UTC'])
-    throw wrong(`${flag} "${zone}" is not a time zone${near || '; write one like Europe/Berlin, America/New_York or UTC'}`)
+    throw wrong(
+      `${flag} "${zone}" is not a time zone${near || '; write one like Europe/Berlin, Etc/GMT-2 (two hours ahead of UTC) or UTC'}`,
+    )
   }
 }
 
