@@ -72,7 +72,8 @@ test('a key that is refused, is no agent’s, or is that of another agent or rol
   expect(await trouble(key, { role: 'git-admin' })).toMatch(
     /"a1" has the role "sysadmin" .* --role names "git-admin"; leave out --role, or change the agent: braidclaw control agent edit a1 --role git-admin/,
   )
-  const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('hello') })
+  const older = () => Response.json({ error: { code: 'not_found', message: 'unknown path' } }, { status: 404 })
+  const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: older })
   expect(await work(other.url.origin, key).then(String, String)).toMatch(/the server at .* is not a control plane of this version/)
   other.stop(true)
   expect(folders('.cache/braidclaw/worker')).toEqual([])
@@ -94,14 +95,12 @@ test('with its key alone a worker knows its agent and its role; it waits for a c
   const key = await control.addAgent('a1', 'sysadmin')
   const { work, said } = machine()
   await control.client().fleet.pause('a1')
-  const line = { cut: true }
-  const broken = Object.assign((...asked: Parameters<typeof fetch>) => (line.cut ? lost() : fetch(...asked)), { preconnect: () => {} })
-  const lost = () => {
-    line.cut = false
-    return Promise.reject(new TypeError('ECONNREFUSED'))
-  }
+  const lost = () => Promise.reject(new TypeError('ECONNREFUSED'))
+  const trouble = [lost, async () => new Response('sign in')]
+  const broken = Object.assign((...asked: Parameters<typeof fetch>) => trouble.shift()?.() ?? fetch(...asked), { preconnect: () => {} })
   expect(await work(control.url, key, { fetch: broken })).toMatchObject({ end: 'none', agentId: 'a1', role: 'sysadmin' })
   expect(said[0]).toMatch(/cannot be reached: .*; waiting$/)
+  expect(said[1]).toMatch(/something else answered with status 200 \(.*\), not in the form of a control plane; .*; waiting$/)
 })
 
 test.if(needs('bwrap'))(
