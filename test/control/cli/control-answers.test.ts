@@ -65,18 +65,14 @@ describe('something else at the address', () => {
   })
 
   test.each([
-    ['a page', () => new Response('<html>hello</html>')],
-    ['other JSON', () => Response.json({ hello: 'world' })],
-    ['null', () => Response.json(null)],
-  ] as const)('%s: said, and it is not called a bug', async (_name, answer) => {
+    ['a page', 'no control plane answers at', () => new Response('<html>hello</html>')],
+    ['other JSON', 'the server at', () => Response.json({ hello: 'world' })],
+    ['null', 'no control plane answers at', () => Response.json(null)],
+  ] as const)('%s: said, and it is not called a bug', async (_name, begin, answer) => {
     await using server = answering(answer)
     for (const words of [['task', 'list'], ['status'], ['agent'], ['budget'], ['run']] as const) {
       const { code, stderr } = await control(server.url, words)
-      expect({ words, code, stderr: stderr.slice(0, 30) }).toEqual({
-        words,
-        code: 1,
-        stderr: `error: the server at ${server.url}`.slice(0, 30),
-      })
+      expect({ words, code, stderr }).toEqual({ words, code: 1, stderr: expect.stringContaining(`error: ${begin} ${server.url} `) })
       expect(stderr).not.toContain('bug')
     }
   })
