@@ -133,3 +133,13 @@ test.each([0, 1])('the signature of a thought stays with its call, with whicheve
   calls.take({ ...piece(0, undefined, undefined, '{}'), ...(which === 1 ? signed : {}) })
   expect(calls.all()).toEqual([{ id: 'a', name: 't', raw: '{}', meta: { compatible: { thoughtSignature: 'sig' } } }])
 })
+
+test('arguments alone under the next index belong to the call before, when it has none; beside other arguments they stay apart', () => {
+  expect(collect(piece(0, 'a', 't', '{}'), piece(1, undefined, undefined, '{"n"'), piece(1, undefined, undefined, ':1}'))).toEqual([
+    ['a', 't', '{"n":1}'],
+  ])
+  expect(collect(piece(0, 'a', 't', '{"n":1}'), piece(1, undefined, undefined, '{"n":2}'))).toEqual([
+    ['a', 't', '{"n":1}'],
+    ['', '', '{"n":2}'],
+  ])
+})
