@@ -1,6 +1,6 @@
 /** Connects HTTP as one of the channels: programs and browsers with a token talk to the agent. */
 
-import { accessSync, constants, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, constants } from 'node:fs'
 import { version } from '../../../package.json'
 import type { Setup } from '../../host/api.ts'
 import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
@@ -108,26 +108,17 @@ function open({ setup, settings, host, holders, openConversations, telemetry }: 
   }
 }
 
-const healthMs = 2_000
-
-/** Tells whether the database is in its place and its disk takes writes: tries one, at most every two seconds. */
+/** Returns whether the database is in its place and may be written. */
 function createHealth({ config, log }: Setup): () => boolean {
-  const { path } = config.memory
-  const assertInPlace = watchFile(path)
-  const state = { isWell: true, until: 0 }
+  const assertInPlace = watchFile(config.memory.path)
   return () => {
-    if (performance.now() < state.until) return state.isWell
     try {
       assertInPlace()
-      accessSync(path, constants.W_OK)
-      writeFileSync(`${path}.health`, new Uint8Array(4_096), { mode: 0o600 })
-      rmSync(`${path}.health`)
-      state.isWell = true
+      accessSync(config.memory.path, constants.W_OK)
+      return true
     } catch (error) {
       log('error', 'the database takes no writes', { why: errorText(error) })
-      state.isWell = false
+      return false
     }
-    state.until = performance.now() + healthMs
-    return state.isWell
   }
 }

@@ -96,8 +96,7 @@ export function createControlClient(options: TransportOptions): ControlClient {
   const transport = createTransport(options)
   const { json } = transport
   const get = <T>(path: string, query = {}) => json<T>({ method: 'GET', path, query })
-  const post = <T>(path: string, body: unknown = {}, key: string = crypto.randomUUID()) =>
-    json<T>({ method: 'POST', path, body, headers: { 'idempotency-key': key }, repeatable: true })
+  const post = posting(transport)
 
   return {
     transport,
@@ -160,11 +159,16 @@ type TaskClient = Own<Pick<TaskPlane, 'get' | 'edit' | 'effects' | 'endEffect'>>
   beginEffect(id: string, request: Input<EffectRequest, 'idempotent' | 'description'>): Promise<EffectReply>
 }
 
-function taskClient({ json }: Transport): TaskClient {
-  const at = (id: string, rest = '') => `tasks/${encodeURIComponent(id)}${rest}`
-  const post = <T>(path: string, body: unknown, key: string = crypto.randomUUID()) =>
+/** Returns a POST that may be repeated: one key makes it count once. */
+function posting({ json }: Transport) {
+  return <T>(path: string, body: unknown = {}, key: string = crypto.randomUUID()) =>
     json<T>({ method: 'POST', path, body, headers: { 'idempotency-key': key }, repeatable: true })
+}
 
+function taskClient(transport: Transport): TaskClient {
+  const { json } = transport
+  const at = (id: string, rest = '') => `tasks/${encodeURIComponent(id)}${rest}`
+  const post = posting(transport)
   return {
     create: (draft, key) => post('tasks', draft, key),
     createMany: async (tasks, key) => (await post<{ tasks: Task[] }>('tasks/batch', { tasks }, key)).tasks,
@@ -195,7 +199,9 @@ type RunClient = Own<Pick<RunPlane, 'get' | 'appendLog' | 'deliver' | 'putArtifa
   sessions(agentId: string, limit?: number): Promise<readonly SessionLine[]>
 }
 
-function runClient({ json, send }: Transport): RunClient {
+function runClient(transport: Transport): RunClient {
+  const { json, send } = transport
+  const post = posting(transport)
   const at = (id: string, rest = '') => `runs/${encodeURIComponent(id)}${rest}`
   const artifactAt = (id: string, name: string) => at(id, `/artifacts/${encodeURIComponent(name)}`)
   const sessionsAt = (agentId: string) => `agents/${encodeURIComponent(agentId)}/sessions`
@@ -214,14 +220,7 @@ function runClient({ json, send }: Transport): RunClient {
       const response = await send({ method: 'GET', path: artifactAt(id, name) })
       return { bytes: await response.bytes(), digest: response.headers.get('x-digest-sha256') ?? '' }
     },
-    addSession: async (agentId, body) =>
-      void (await json({
-        method: 'POST',
-        path: sessionsAt(agentId),
-        body,
-        headers: { 'idempotency-key': crypto.randomUUID() },
-        repeatable: true,
-      })),
+    addSession: async (agentId, body) => void (await post(sessionsAt(agentId), body)),
     sessions: async (agentId, limit) =>
       (await json<{ sessions: SessionLine[] }>({ method: 'GET', path: sessionsAt(agentId), query: { limit } })).sessions,
   }

@@ -1,6 +1,6 @@
 /** Sends requests to the control plane: encodes them, repeats those that may be repeated when the connection breaks, and turns refusals into errors. */
 
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import { explain } from '../../workspace/net/trouble.ts'
 import { isRefusalCode, PlaneRefusal, type RefusalCode } from '../contract/plane-refusal.ts'
 
@@ -59,8 +59,8 @@ export function createTransport(options: TransportOptions): Transport {
       body: JSON.stringify(call.body, call.anyText ? undefined : storable),
       signal,
     })
-    if (response.status >= 400) throw await refusalOf(response)
-    if (response.status >= 300 || mediaType(response) === 'text/html') throw foreign(response)
+    if (response.status >= 400) throw await refusalOf(options.url, response)
+    if (response.status >= 300 || mediaType(response) === 'text/html') throw foreign(options.url, response)
     return await read(response)
   }
 
@@ -71,7 +71,7 @@ export function createTransport(options: TransportOptions): Transport {
         return await once(call, read)
       } catch (error) {
         if (call.signal?.aborted || options.stop?.aborted) throw error
-        const refusal = error instanceof PlaneRefusal ? error : unreachable(options.url, error)
+        const refusal = error instanceof PlaneRefusal ? error : unreachable(options.url, explain(error))
         if (refusal.code !== 'unavailable' || attempt >= most) throw refusal
         const wait = refusal.details.retry_after_ms ?? 50 * 2 ** attempt * (0.5 + options.random())
         await options.sleep(wait, call.signal ?? options.stop ?? new AbortController().signal)
@@ -82,32 +82,22 @@ export function createTransport(options: TransportOptions): Transport {
   return {
     send: (call) => persist(call, async (response) => response),
     json: <T>(call: ControlRequest) =>
-      persist(call, async (response) => (response.status === 204 ? undefined : await objectIn(response)) as T),
+      persist(call, async (response) => (response.status === 204 ? undefined : await objectIn(options.url, response)) as T),
   }
 }
 
-/** Our own daemon answers by the contract, so the client checks only that the answer is an object. @throws ForeignAnswer */
-async function objectIn(response: Response): Promise<unknown> {
-  const answer = await response.json().catch((error: unknown) => {
-    throw error instanceof SyntaxError ? foreign(response) : error
-  })
+/** Our own daemon answers by the contract, so the client checks only that the answer is an object. */
+async function objectIn(url: string, response: Response): Promise<unknown> {
+  const answer = parseJson(await response.text())
   if (isObject(answer)) return answer
-  throw foreign(response)
+  throw foreign(url, response)
 }
 
-/** Is thrown when a proxy, a portal or another server answers in place of the control plane, which says nothing about the request. */
-class ForeignAnswer extends Error {
-  constructor(
-    message: string,
-    readonly details: PlaneRefusal['details'],
-  ) {
-    super(message)
-  }
-}
-
-function foreign(response: Response): ForeignAnswer {
+/** Describes an answer of a proxy, a portal or another server in place of the control plane, which says nothing about the request. */
+function foreign(url: string, response: Response): PlaneRefusal {
   const kind = mediaType(response) || 'no content type'
-  return new ForeignAnswer(
+  return unreachable(
+    url,
     `something else answered with status ${response.status} (${kind}), not in the form of a control plane; check the address, and proxies in between`,
     waitOf(secondsOf(response)),
   )
@@ -134,8 +124,7 @@ function urlOf(base: string, { path, query = {} }: ControlRequest): string {
   return `${base.replace(/\/+$/, '')}${path.startsWith('/') ? path : `/api/controlplane/${path}`}${asked}`
 }
 
-function unreachable(url: string, error: unknown): PlaneRefusal {
-  const [why, details] = error instanceof ForeignAnswer ? [error.message, error.details] : [explain(error), {}]
+function unreachable(url: string, why: string, details: PlaneRefusal['details'] = {}): PlaneRefusal {
   return new PlaneRefusal('unavailable', `the control plane at ${url} cannot be reached: ${why}`, details)
 }
 
@@ -159,13 +148,13 @@ const byCode: { readonly [code: string]: RefusalCode } = {
  * Reads a refusal from the body of an answer. Only the form and the codes of our daemon are one; whatever else answers is foreign, except that
  * a proxy's limit of size is about this very request.
  */
-async function refusalOf(response: Response): Promise<PlaneRefusal | ForeignAnswer> {
+async function refusalOf(url: string, response: Response): Promise<PlaneRefusal> {
   const body: unknown = await response.json().catch(() => undefined)
   const error = isObject(body) && isObject(body.error) ? body.error : {}
   const code = isRefusalCode(error.code) ? error.code : typeof error.code === 'string' ? byCode[error.code] : undefined
   if (response.status === 413 && code === undefined)
     return new PlaneRefusal('too_large', 'a server in between refused the request as too large (status 413); raise its limit to 16 MiB')
-  if (code === undefined || typeof error.message !== 'string') return foreign(response)
+  if (code === undefined || typeof error.message !== 'string') return foreign(url, response)
   const wait = typeof error.retry_after_ms === 'number' ? error.retry_after_ms : secondsOf(response)
   return new PlaneRefusal(code, error.message, { ...(isObject(error.details) ? error.details : {}), ...waitOf(wait) })
 }

@@ -165,18 +165,14 @@ function targetOf(url: string): PostgresTarget {
   const parsed = URL.parse(url)
   if (!parsed) throw new PlaneRefusal('bad_request', 'the database URL must look like postgres://user:password@host:5432/database')
   const { protocol, host, pathname, password, searchParams } = parsed
-  const secrets = [password, decoded(password), ...['password', 'sslpassword'].map((name) => searchParams.get(name) ?? '')]
+  const secrets = [
+    password,
+    new URLSearchParams(`p=${password.replaceAll('+', '%2B')}`).get('p') ?? '',
+    ...['password', 'sslpassword'].map((name) => searchParams.get(name) ?? ''),
+  ]
   return {
     name: `${protocol}//${host}${pathname}`,
     hide: (text) => secrets.reduce((hidden, secret) => (secret === '' ? hidden : hidden.replaceAll(secret, '[password]')), text),
-  }
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
   }
 }
 

@@ -4,7 +4,7 @@ import { errorText } from '../../../kit/errors.ts'
 import { cut, visibleLines } from '../../../kit/text.ts'
 import type { ActivityPost, Approval } from '../../contract/activity-shapes.ts'
 import type { SessionLine } from '../../contract/run-shapes.ts'
-import type { Beat, Task } from '../../contract/task-shapes.ts'
+import type { Task } from '../../contract/task-shapes.ts'
 import { commandRunner } from '../../runners/command-runner.ts'
 import type { MatchedSkill, WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
 import type { RunPort } from '../worker-port.ts'
@@ -68,29 +68,13 @@ function leaseTask(context: TaskContext): LeasedTask {
     ...{ claim, claimedAt, monotonic: clock.monotonic },
     usualSeconds: options.leaseSeconds ?? usualLeaseSeconds,
     disconnected: context.disconnected,
-    beat: beatOf(context, run),
+    beat: () => run.beat(claim.task.task_id),
   })
   const log = openRunLog({
     ...{ runId: claim.run_id, agentLog, secret: claim.run_token },
     port: { appendLog: (...piece) => (ended.is ? port.appendLog(...piece) : run.appendLog(...piece)) },
   })
   return { ...context, run, lease, log, ended }
-}
-
-/** Returns the heartbeat, which says the first failure in a row. */
-function beatOf({ options, claim }: TaskContext, { beat }: RunPort): () => Promise<Beat> {
-  const state = { failed: false }
-  return async () => {
-    try {
-      const answer = await beat(claim.task.task_id)
-      state.failed = false
-      return answer
-    } catch (error) {
-      if (!state.failed) options.say(`${claim.task.task_id}: a heartbeat failed: ${errorText(error)}; trying again while the lease lasts`)
-      state.failed = true
-      throw error
-    }
-  }
 }
 
 async function prepareTask(leased: LeasedTask): Promise<PreparedTask> {
