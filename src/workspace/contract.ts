@@ -28,14 +28,7 @@ export type FileRefusal = {
  */
 export type FileVersion = { readonly path: string; readonly sha256: string; readonly was?: string }
 
-/**
- * Says whether files may be replaced or deleted as they are now; `put` is the content that would replace the only one. `read` returns
- * undefined for a file that is too long or may not be read.
- */
-export type RefuseUnseen = (
-  files: readonly { readonly path: string; read(): Uint8Array | undefined }[],
-  put?: Uint8Array,
-) => FileRefusal | undefined
+type Known = { readonly seen: readonly FileVersion[] }
 
 export type EntryType = 'file' | 'directory' | 'link' | 'other'
 
@@ -81,24 +74,22 @@ export type Stat = {
   readonly mode: number
 }
 
-export type WriteResult = {
+/** `note` says how many bytes the file has, and what happened to line ends and encoding. */
+export type WriteResult = Known & {
   readonly ok: true
   readonly path: string
   readonly bytes: number
   readonly created: boolean
-  readonly seen: readonly FileVersion[]
-  /** Says how many bytes the file has, and what happened to line ends and encoding. */
   readonly note: string
 }
 
 /** `line` is where the replaced text began, counted from 1. `note` describes any change beyond the exact replacement. */
-export type Edited = {
+export type Edited = Known & {
   readonly ok: true
   readonly path: string
   readonly line: number
   readonly bytes: number
   readonly note?: string
-  readonly seen: readonly FileVersion[]
 }
 
 export type EditPreview = { readonly ok: true; readonly path: string; readonly before: string; readonly after: string }
@@ -130,6 +121,11 @@ export type NamedPath = string | { readonly path: string; readonly bytes?: strin
 export type Originals = {
   /** Keeps the original; `forget` is for a write that then fails. @throws the system's error; then nothing is written */
   keep(write: ComingWrite): { forget(): void }
+  /**
+   * Refuses to replace or delete files as they are now; `put` is the content that would replace the only one. `read` returns undefined
+   * for a file that is too long or may not be read.
+   */
+  unseen?(files: readonly { readonly path: string; read(): Uint8Array | undefined }[], put?: Uint8Array): FileRefusal | undefined
   /** Deletes what the names are now, all or nothing; they are relative to the workspace, parents before what is in them. Never rejects. */
   delete(paths: readonly NamedPath[], by?: By): Promise<{ readonly ok: true } | { readonly ok: false; readonly message: string }>
 }

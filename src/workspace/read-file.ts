@@ -1,6 +1,6 @@
 /** Reads files: text by line ranges, small files whole as bytes, and one pass over the lines for search. */
 
-import { readSync } from 'node:fs'
+import { readSync, type Stats } from 'node:fs'
 import { sha256 } from '../kit/sha256.ts'
 import { visibleLines } from '../kit/text.ts'
 import type { Instruction } from '../runtime/event.ts'
@@ -34,8 +34,8 @@ function wholeOf(file: Handle, about: About, range: LineRange): TextRead | FileR
   if (bytes.length > about.size) return linesOf(file, about, range)
   const nul = bytes.indexOf(0)
   if (nul >= 0) return binary(about, nul)
-  const passed = { lines: linesIn(bytes), complete: true }
-  return shown(about, { bytes, offset: 1, maxBytes: range.maxBytes, passed, sha256: sha256(bytes) })
+  const passed = { lines: linesIn(bytes), complete: true, sha256: sha256(bytes) }
+  return shown(about, { bytes, offset: 1, maxBytes: range.maxBytes, passed })
 }
 
 function linesOf(
@@ -61,27 +61,21 @@ function linesOf(
   const passed = passLines(file, take, each)
   if (nul >= 0) return binary(about, nul)
   if (parts.length === 0 && offset > 1) return pastEnd(about, offset, passed)
-  const digest = passed.complete ? hasher.digest('hex') : undefined
-  return shown(about, { bytes: Buffer.concat(parts), offset, maxBytes, passed, sha256: digest })
+  const whole = passed.complete ? { ...passed, sha256: hasher.digest('hex') } : passed
+  return shown(about, { bytes: Buffer.concat(parts), offset, maxBytes, passed: whole })
 }
 
-type ReadPart = {
-  readonly bytes: Uint8Array
-  readonly offset: number
-  readonly maxBytes: number
-  readonly passed: Passed
-  readonly sha256?: string
-}
+type ReadPart = { readonly bytes: Uint8Array; readonly offset: number; readonly maxBytes: number; readonly passed: Passed }
 
-function shown({ path, size }: About, { bytes, offset, maxBytes, passed, sha256 }: ReadPart): TextRead {
+function shown({ path, size }: About, { bytes, offset, maxBytes, passed }: ReadPart): TextRead {
   const { body, cutLine } = cut(bytes, maxBytes)
   const { text, invalid } = decode(body)
   const lines = linesIn(body)
   const lastLine = offset + lines - 1
   const more = cutLine || !passed.complete || lastLine < passed.lines
   const totalLines = passed.complete ? passed.lines : undefined
-  const isPart = more || offset > 1
-  const seen = sha256 === undefined ? [] : [{ path, sha256, ...(isPart && { was: sha256 }) }]
+  const { sha256 } = passed
+  const seen = sha256 === undefined ? [] : [{ path, sha256, ...((more || offset > 1) && { was: sha256 }) }]
   return { ok: true, path, text, firstLine: offset, lastLine, totalLines, size, more, cutLine, invalid, seen }
 }
 
@@ -122,9 +116,12 @@ function tooLarge(given: string, size: number, maxBytes: number): FileRefusal {
 }
 
 /** @returns undefined for a file that is too long or may not be read */
-export function contentOf(locator: Locator, path: string): Uint8Array | undefined {
-  const read = readBytes(locator, path, { maxBytes: SCAN_LIMIT })
-  return read.ok ? read.bytes : undefined
+export function contentOf(locator: Locator, path: string): { readonly bytes: Uint8Array; readonly stat: Stats } | undefined {
+  const found = openRegular(locator, path, 'read')
+  if (!found.ok) return undefined
+  using held = found.held
+  const bytes = found.stat.size > SCAN_LIMIT ? undefined : reading(path, held, (file) => drain(file, SCAN_LIMIT))
+  return bytes instanceof Uint8Array ? { bytes, stat: found.stat } : undefined
 }
 
 /** Reads up to `max` bytes from the start, whatever the recorded size: a file may grow while it is read. */
@@ -216,8 +213,8 @@ export const SCAN_LIMIT = 64 * 1024 * 1024
 /** A piece of one line; `ends` when its newline (which is part of `bytes`) or the end of the file closes it. */
 export type LinePiece = { readonly line: number; readonly bytes: Uint8Array; readonly ends: boolean; readonly at: number }
 
-/** `complete` is false when the scan limit was reached before the end of the file. */
-export type Passed = { readonly lines: number; readonly complete: boolean }
+/** `complete` is false when the scan limit was reached before the end of the file; `sha256` is of a complete one, where it was computed. */
+export type Passed = { readonly lines: number; readonly complete: boolean; readonly sha256?: string }
 
 /**
  * Reads a file's lines in one pass, in bounded memory. Passes pieces to `take` until it returns false (then `complete` is false). The bytes

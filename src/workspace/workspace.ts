@@ -2,18 +2,7 @@
 
 import { lstatSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import type {
-  By,
-  Check,
-  Deleted,
-  EntryType,
-  FileRefusal,
-  FolderListing,
-  ListEntry,
-  Originals,
-  RefuseUnseen,
-  Workspace,
-} from './contract.ts'
+import type { By, Check, Deleted, EntryType, FileRefusal, FolderListing, ListEntry, Originals, Workspace } from './contract.ts'
 import { explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
 import { createLocator, kindOf, type Locator, quote } from './locate-path.ts'
 import { contentOf, readBytes, readText, scan, stat } from './read-file.ts'
@@ -21,28 +10,22 @@ import { children, sizeOf, walk } from './walk.ts'
 import { editText, previewEdit } from './write/edit.ts'
 import { writeText } from './write/write-file.ts'
 
-export type WorkspaceOptions = {
-  readonly root: string
-  readonly check: Check
-  readonly home?: string
-  readonly originals?: Originals
-  readonly unseen?: RefuseUnseen
-}
+export type WorkspaceOptions = { readonly root: string; readonly check: Check; readonly home?: string; readonly originals?: Originals }
 
 /**
  * `home` is what "~/" stands for; without `originals` a write cannot be undone and nothing is deleted. Linux only (O_PATH, /proc/self/fd).
  * @throws when `root` is not a folder that can be opened
  */
-export function openWorkspace({ originals, unseen, ...options }: WorkspaceOptions): Workspace {
+export function openWorkspace({ originals, ...options }: WorkspaceOptions): Workspace {
   const locator = createLocator(options)
   return {
     root: locator.root,
     readText: (path, range) => readText(locator, path, range),
     readBytes: (path, limits) => readBytes(locator, path, limits),
     list: (path, limits) => list(locator, path, limits),
-    writeText: (path, text, by) => writeText(locator, path, text, { originals, by, unseen }),
+    writeText: (path, text, by) => writeText(locator, path, text, { originals, by }),
     editText: (path, change, by) => editText(locator, path, change, { originals, by }),
-    delete: (path, { recursive, by }) => deleteEntry({ locator, given: path, recursive, originals, unseen, by }),
+    delete: (path, { recursive, by }) => deleteEntry({ locator, given: path, recursive, originals, by }),
     previewEdit: (path, change) => previewEdit(locator, path, change),
     stat: (path) => stat(locator, path),
     walk: (path, { onSkip } = {}) => walk(locator, path, onSkip),
@@ -109,13 +92,12 @@ type Deletion = {
   readonly given: string
   readonly recursive: boolean
   readonly originals?: Originals
-  readonly unseen?: RefuseUnseen
   readonly by?: By
 }
 
 /** Deletes a file, link or folder as a change that can be undone, after the gate has judged every path that goes with it. Never rejects. */
 async function deleteEntry(deletion: Deletion): Promise<Deleted | FileRefusal> {
-  const { locator, given, originals, unseen, by } = deletion
+  const { locator, given, originals, by } = deletion
   const path = given.replace(/(?<=.)\/+$/, '')
   if (['', '.', '..', '/', '~'].includes(basename(path))) return { ok: false, message: `${quote(given)} does not name a file or folder` }
   const found = locator.locate(dirname(path), 'read')
@@ -126,7 +108,7 @@ async function deleteEntry(deletion: Deletion): Promise<Deleted | FileRefusal> {
     if (!Array.isArray(entries)) return entries
     if (originals === undefined) return { ok: false, message: `${quote(given)} was not deleted: it could not be undone here` }
     const files = entries.filter(({ type }) => type === 'file')
-    const refusal = unseen?.(files.map(({ real }) => ({ path: locator.show(real), read: () => contentOf(locator, real) })))
+    const refusal = originals.unseen?.(files.map(({ real }) => ({ path: locator.show(real), read: () => contentOf(locator, real)?.bytes })))
     if (refusal !== undefined) return refusal
     const done = await originals.delete(
       entries.map(({ real }) => relative(locator.root, real)),

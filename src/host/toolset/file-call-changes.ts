@@ -9,7 +9,7 @@ import type { Results } from '../../memory/conversations/results.ts'
 import type { Change, ChangeSet, EntryState } from '../../runtime/changes.ts'
 import type { Call } from '../../runtime/event.ts'
 import type { Policy } from '../../security/policy.ts'
-import type { Originals, RefuseUnseen, Workspace } from '../../workspace/contract.ts'
+import type { Originals, Workspace } from '../../workspace/contract.ts'
 import { inFormOf } from '../../workspace/write/write-file.ts'
 import type * as hunks from '../changes/hunks.ts'
 import type { Judging } from '../transactions/reviewed-views.ts'
@@ -90,7 +90,7 @@ const mostShown = { bytes: 1024 * 1024, lines: 120, columns: 400, files: 20 }
 type Hunks = typeof hunks
 
 /** Refuses to replace or delete files that changed since the conversation last read or wrote them. It then has seen them as they are. */
-function refuseUnseen(results: Results, conversationId: string, hunks: () => Hunks): RefuseUnseen {
+function refuseUnseen(results: Results, conversationId: string, hunks: () => Hunks): Originals['unseen'] {
   return (files, put) => {
     const known = results.seenFiles(conversationId)
     const changed = files.flatMap(({ path, read }) => {
@@ -105,18 +105,13 @@ function refuseUnseen(results: Results, conversationId: string, hunks: () => Hun
     const names = shown.map(({ path }) => quote(path)).join(', ')
     const what = changed.length === 1 ? 'it, so it was left as it is' : 'them, so they were left as they are'
     const message = `${names} changed since this conversation last read or wrote ${what}. Keep what is new, unless it must go; the next try is not refused`
-    const differences = shown.map(({ path, now }) =>
-      differenceOf(hunks(), path, { seen: results.seenText(conversationId, path), now, put }),
-    )
-    return {
-      ok: false,
-      message,
-      shown: { output: differences.join('\n'), metadata: { seen: shown.map(({ path, sha256 }) => ({ path, sha256 })) } },
-    }
+    const output = shown.map(({ path, now }) => differenceOf(hunks(), path, { seen: results.seenText(conversationId, path), now, put }))
+    const seen = shown.map(({ path, sha256 }) => ({ path, sha256 }))
+    return { ok: false, message, shown: { output: output.join('\n'), metadata: { seen } } }
   }
 }
 
-type Versions = { readonly seen: string | undefined; readonly now: Uint8Array | undefined; readonly put: Uint8Array | undefined }
+type Versions = { readonly seen?: string; readonly now?: Uint8Array; readonly put?: Uint8Array }
 
 /** Compares with what the conversation knew or, where its results do not hold that, with what it would write. */
 function differenceOf({ diffTexts, hunkHeader }: Hunks, path: string, { seen, now, put }: Versions): string {
@@ -131,8 +126,6 @@ function differenceOf({ diffTexts, hunkHeader }: Hunks, path: string, { seen, no
 }
 
 type FileOriginals = Originals & {
-  /** Absent without the results of the conversation. */
-  readonly unseen?: RefuseUnseen
   /** Loads the store, which `unseen` needs too. */
   ready(): Promise<unknown>
   /** Does the work, with the store loaded, which `keep` needs, while no change set enters the workspace or leaves it. */

@@ -104,7 +104,6 @@ export async function createToolRuntime({
     root: policy.workspace,
     check: (path, access) => judgePath({ path, access, cwd: policy.workspace, policy }),
     originals,
-    unseen: originals.unseen,
   })
   const env = cleanEnvironment({ home: policy.home, ...(context.env.TZ ? { timeZone: context.env.TZ } : {}) })
   const state: { answers?: StandingAnswers; gate?: Gate; loading?: Promise<Gate>; kit?: ActiveTools } = {}

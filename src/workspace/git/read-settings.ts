@@ -101,13 +101,11 @@ function configFolder({ home, env }: GitUserContext): string {
   return join(env.XDG_CONFIG_HOME || join(home, '.config'), 'git')
 }
 
+type UserFile = 'ignore' | 'attributes'
+
 /** @returns where the user's own file of this kind is, by these settings or else in its usual place */
-export function userFile(
-  kind: 'ignore' | 'attributes',
-  settings: readonly ConfigEntry[],
-  at: GitUserContext & { readonly from: string },
-): string {
-  const own = settings.findLast(({ key }) => key === (kind === 'ignore' ? 'core.excludesfile' : 'core.attributesfile'))?.value
+export function userFile(kind: UserFile, settings: readonly ConfigEntry[], at: GitUserContext & { readonly from: string }): string {
+  const own = settings.findLast(({ key }) => key === `core.${kind === 'ignore' ? 'excludes' : kind}file`)?.value
   return own === undefined ? join(configFolder(at), kind) : expand(own, at.from, at.home)
 }
 

@@ -6,29 +6,30 @@
 import { fchmodSync, fchownSync, fstatSync, fsyncSync, lstatSync, renameSync, type Stats, unlinkSync, writeSync } from 'node:fs'
 import { hasCode } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import type { By, FileRefusal, Originals, RefuseUnseen, WriteResult } from '../contract.ts'
+import type { By, FileRefusal, Originals, WriteResult } from '../contract.ts'
 import { explain, flags, type Handle, hold, slot } from '../descriptor.ts'
 import { type Locator, quote } from '../locate-path.ts'
 import { contentOf } from '../read-file.ts'
 import { temporaryName } from '../sweep.ts'
 import { place, type WritePlace } from './place.ts'
 
-/** The keeper of the original, the call that writes, and what refuses to replace a file that the caller does not know as it is. */
-export type KeepOptions = { readonly originals?: Originals; readonly by?: By; readonly unseen?: RefuseUnseen }
+/** The keeper of the original, and the call that writes. */
+export type KeepOptions = { readonly originals?: Originals; readonly by?: By }
 
 export function writeText(locator: Locator, given: string, text: string, keeping: KeepOptions = {}): WriteResult | FileRefusal {
   const plain = encode(given, text)
   if (!(plain instanceof Uint8Array)) return plain
+  const before = contentOf(locator, given)
   const spot = place(locator, given)
   if (!spot.ok) return spot
   using _ = spot.folder
   const path = locator.show(spot.real)
   const { previous } = spot
-  const before = previous && contentOf(locator, spot.real)
-  const { bytes, notes } = before ? inFormOf(before, text) : { bytes: plain, notes: [] }
+  const { bytes, notes } = before ? inFormOf(before.bytes, text) : { bytes: plain, notes: [] }
   const note = [`${bytes.length} bytes`, ...notes].join('; ')
   const failure =
-    (previous && keeping.unseen?.([{ path, read: () => before }], bytes)) ?? replace({ spot, given, bytes, basis: previous, keeping })
+    (previous && keeping.originals?.unseen?.([{ path, read: () => before?.bytes }], bytes)) ??
+    replace({ spot, given, bytes, basis: keeping.originals && (before?.stat ?? previous), keeping })
   return failure ?? { ok: true, path, bytes: bytes.length, created: previous === undefined, seen: [{ path, sha256: sha256(bytes) }], note }
 }
 
