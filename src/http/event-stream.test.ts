@@ -30,6 +30,8 @@ test('whoever asks for the head alone holds no stream open', () => {
 test('a quiet stream shows now and then that it lives', async () => {
   const stream = openEventStream({ connection: connection(), pingMs: 20, opening: true })
   expect(await read(stream.response, 30)).toStartWith(': open\n\n: ping\n\n: ping')
+  const silent = openEventStream({ connection: connection(), pingMs: 20 })
+  expect(await read(silent.response, 10)).toStartWith(': ping\n\n')
 })
 
 test('a client that reads nothing is dropped when too much waits, or when it waits too long', async () => {

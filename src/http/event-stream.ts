@@ -108,6 +108,7 @@ export function openEventStream({
   )
   // A client sees the head of the answer with the first bytes.
   if (opening) put(': open\n\n')
+  else pingLater()
   // The client of a HEAD request reads only the head.
   if (connection.isHead) close()
   return {

@@ -35,9 +35,9 @@ export type TokenTable = {
   list(): readonly TokenRow[]
   /** @returns false when no token of that name is in force */
   revoke(name: string): boolean
-  /** Replaces the secret of the token of that name; it keeps its id and its conversations. @returns false when there is none in force */
+  /** Replaces the secret; the token keeps its id and its conversations. @returns false when none of that name is in force */
   rotate(name: string, digest: string): boolean
-  /** Ends the session of a browser for good; its id is stored until its cookie expires. */
+  /** Ends the session of a browser for good. `expires`: of its cookie. */
   endSession(id: string, expires: number): void
   hasEnded(sessionId: string): boolean
   /** Records that the conversation belongs to the token. The first owner stays. */
@@ -46,56 +46,38 @@ export type TokenTable = {
   ownerOf(conversationId: string): string | undefined
 }
 
-type TokenRecord = {
-  readonly id: string
-  readonly name: string
-  readonly digest: string
-  readonly scopes: string
-  readonly limits: string
-  readonly created: number
-  readonly revoked: number | null
-}
-
-const columns = 'id, name, digest, scopes, limits, created, revoked'
+type TokenRecord = Omit<StoredToken, 'scopes' | 'limits' | 'revoked'> & { scopes: string; limits: string; revoked: number | null }
 
 export function createTokenTable(store: Store, now: Clock): TokenTable {
-  function get(id: string): StoredToken | undefined {
-    const row = store.sql<TokenRecord, [string]>(`SELECT ${columns} FROM access_tokens WHERE id = ?`).get(id)
-    return row ? tokenOf(row) : undefined
+  const rows = (rest: string, ...values: string[]) => {
+    const found = store.sql<TokenRecord, string[]>(`SELECT * FROM access_tokens ${rest}`)
+    return found.all(...values).map(tokenOf)
   }
 
-  function changes(sql: string, ...values: (string | number)[]): boolean {
-    return store.write(() => store.sql<never, (string | number)[]>(sql).run(...values)).changes === 1
-  }
+  const changes = (sql: string, ...values: (string | number)[]) =>
+    store.write(() => store.sql<never, (string | number)[]>(sql).run(...values)).changes === 1
 
   return {
     add: ({ id, name, scopes, limits, digest }) =>
       changes(
-        `INSERT OR IGNORE INTO access_tokens(id, name, digest, scopes, limits, created) VALUES (?, ?, ?, ?, ?, ?)`,
+        'INSERT OR IGNORE INTO access_tokens VALUES (?, ?, ?, ?, ?, ?, NULL)',
         ...[id, name, digest, JSON.stringify(scopes), JSON.stringify(limits), now()],
       ),
-    get,
-    list() {
-      const rows = store.sql<TokenRecord, []>(`SELECT ${columns} FROM access_tokens ORDER BY created, id`).all()
-      return rows.map(tokenOf).map(({ digest: _, ...row }) => row)
-    },
+    get: (id) => rows('WHERE id = ?', id)[0],
+    list: () => rows('ORDER BY created, id').map(({ digest: _, ...row }) => row),
     revoke: (name) => changes('UPDATE access_tokens SET revoked = ? WHERE name = ? AND revoked IS NULL', now(), name),
     rotate: (name, digest) => changes('UPDATE access_tokens SET digest = ? WHERE name = ? AND revoked IS NULL', digest, name),
     endSession(id, expires) {
       changes('DELETE FROM ended_sessions WHERE expires < ?', now())
       changes('INSERT OR IGNORE INTO ended_sessions VALUES (?, ?)', id, expires)
     },
-    hasEnded: (id) => store.sql<{ id: string }, [string]>('SELECT id FROM ended_sessions WHERE id = ?').get(id) !== null,
-    own(conversationId, tokenId) {
-      changes('INSERT OR IGNORE INTO token_conversations VALUES (?, ?)', conversationId, tokenId)
-    },
-    ownerOf(conversationId) {
-      const rows = store.sql<{ owner: string }, [string]>('SELECT token_id AS owner FROM token_conversations WHERE conversation_id = ?')
-      return rows.get(conversationId)?.owner
-    },
+    hasEnded: (id) => store.sql<object, [string]>('SELECT 1 FROM ended_sessions WHERE id = ?').get(id) !== null,
+    own: (conversationId, tokenId) => void changes('INSERT OR IGNORE INTO token_conversations VALUES (?, ?)', conversationId, tokenId),
+    ownerOf: (id) =>
+      store.sql<{ token_id: string }, [string]>('SELECT token_id FROM token_conversations WHERE conversation_id = ?').get(id)?.token_id,
   }
 }
 
 function tokenOf({ scopes, limits, revoked, ...row }: TokenRecord): StoredToken {
-  return { ...row, scopes: JSON.parse(scopes), limits: JSON.parse(limits), ...(revoked === null ? {} : { revoked }) }
+  return { ...row, scopes: JSON.parse(scopes), limits: JSON.parse(limits), revoked: revoked ?? undefined }
 }

@@ -237,22 +237,15 @@ CREATE TABLE model_windows(
   PRIMARY KEY (provider, address, model)
 ) STRICT, WITHOUT ROWID;
 `,
-  // 1: the agent made the schedule for a chat, with the tool schedule.
+  // `made_in_chat` 1: the agent made the schedule for a chat. `ended_sessions`: sessions of browsers that were logged out, until their cookies
+  // expire. `channel_troubles`: channels of running processes that are out of reach or have failed. `outbox`: answers that are not delivered
+  // yet; `sent`: how many pieces of it are; `owner`: the process that sends it; `failed`: it never will be.
   `
 ALTER TABLE schedules ADD COLUMN made_in_chat INTEGER NOT NULL DEFAULT 0;
-`,
-  // Sessions of browsers that were logged out, until their cookies expire.
-  `
 CREATE TABLE ended_sessions(id TEXT PRIMARY KEY, expires INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-`,
-  // The channels of running processes that are out of reach or have failed.
-  `
 CREATE TABLE channel_troubles(
   channel TEXT NOT NULL, owner TEXT NOT NULL, state TEXT NOT NULL, why TEXT NOT NULL, since INTEGER NOT NULL, PRIMARY KEY (channel, owner)
 ) STRICT, WITHOUT ROWID;
-`,
-  // Answers that are not delivered yet. `sent`: how many pieces of it are; `owner`: the process that sends it; `failed`: it never will be.
-  `
 CREATE TABLE outbox(
   seq INTEGER PRIMARY KEY, channel TEXT NOT NULL, address TEXT NOT NULL, conversation_id TEXT NOT NULL, text TEXT NOT NULL, reply_to TEXT,
   is_question INTEGER NOT NULL, owner TEXT NOT NULL, at INTEGER NOT NULL, sent INTEGER NOT NULL DEFAULT 0, why TEXT NOT NULL DEFAULT '',

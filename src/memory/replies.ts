@@ -11,21 +11,13 @@ export type ReplyTable = {
   forget(request: KeyedRequest): void
 }
 
-type ReplyRow = {
-  readonly digest: string
-  readonly process: string
-  readonly status: number | null
-  readonly type: string | null
-  readonly body: string | null
-}
+type ReplyRow = { digest: string; process: string; status: number | null; type: string | null; body: string | null }
 
 const keptMs = 86_400_000
 
 export function createReplyTable(store: Store, now: Clock): ReplyTable {
   function found({ owner, key }: KeyedRequest): ReplyRow | undefined {
-    const rows = store.sql<ReplyRow, [string, string]>(
-      'SELECT digest, process, status, type, body FROM replies WHERE owner = ? AND key = ?',
-    )
+    const rows = store.sql<ReplyRow, [string, string]>('SELECT * FROM replies WHERE owner = ? AND key = ?')
     return rows.get(owner, key) ?? undefined
   }
 
@@ -37,11 +29,8 @@ export function createReplyTable(store: Store, now: Clock): ReplyTable {
         const row = found(request)
         if (row) return stateOf(row, request)
         const { owner, key, digest } = request
-        store
-          .sql<never, [string, string, string, string, number]>(
-            'INSERT INTO replies(owner, key, digest, process, at) VALUES (?, ?, ?, ?, ?)',
-          )
-          .run(owner, key, digest, thisProcess(), at)
+        const put = 'INSERT INTO replies(owner, key, digest, process, at) VALUES (?, ?, ?, ?, ?)'
+        store.sql<never, (string | number)[]>(put).run(owner, key, digest, thisProcess(), at)
         return { state: 'new' }
       }),
     finish({ owner, key }, { status, type, body }) {

@@ -281,9 +281,7 @@ export async function streamTurn(
   const turn = openConversations.turn({
     ...request,
     begun(conversation) {
-      // The first event may be long in coming, and a proxy ends an answer that says nothing.
-      const headers = { 'x-conversation-id': conversation.id }
-      const stream = openEventStream({ connection: request.env.connection, opening: true, headers })
+      const stream = openEventStream({ connection: request.env.connection, headers: { 'x-conversation-id': conversation.id } })
       state.stream = stream
       opened.resolve(stream)
       return stream.disconnected
