@@ -39,12 +39,14 @@ function shown(value: number): string {
 async function kernel(): Promise<Part[]> {
   const { rows } = await figures('kernel')
   if (!Array.isArray(rows)) throw new Error('bench/kernel.ts printed no rows')
-  return rows.filter(isObject).map(({ name, perSecond, need }) => ({
-    what: `kernel, events: ${name}`,
-    value: number(perSecond) / 1e6,
-    unit: 'M/s',
-    ...(number(need) > 0 ? { atLeast: number(need) / 1e6 } : {}),
-  }))
+  return rows
+    .filter(isObject)
+    .map(({ name, perSecond, need }) => ({
+      what: `kernel, events: ${name}`,
+      value: number(perSecond) / 1e6,
+      unit: 'M/s',
+      ...(number(need) > 0 ? { atLeast: number(need) / 1e6 } : {}),
+    }))
 }
 
 /** Of fresh processes, since a turn is one. */

@@ -23,10 +23,7 @@ const PROMPT = 'What is in the notes?'
 const narrow = ['text', 'filter', 'one-tool', 'one-tool-key']
 /** Too short to be taken for a secret, and as long as real ones. */
 const KEYS = { short: 'bench', long: 'sk-bench-Zx81kdQpLm20vBnTy77aReWq90sJhUcF' }
-const entries: { readonly [name: string]: string } = {
-  braidclaw: join(root, 'src', 'main.ts'),
-  share: join(import.meta.dir, 'share.ts'),
-}
+const entries: { readonly [name: string]: string } = { braidclaw: join(root, 'src', 'main.ts'), share: join(import.meta.dir, 'share.ts') }
 
 if (import.meta.main) process.exit(await main())
 

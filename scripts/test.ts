@@ -61,12 +61,7 @@ async function runAll(selection: Selection, reports: string | undefined): Promis
   }
 }
 
-type Run = {
-  readonly scratch: string
-  readonly reports: string | undefined
-  readonly running: Running
-  readonly postgres: PostgresOfRun
-}
+type Run = { readonly scratch: string; readonly reports: string | undefined; readonly running: Running; readonly postgres: PostgresOfRun }
 
 async function runQueue(selection: Selection, { scratch, reports, running, postgres }: Run): Promise<readonly Done[]> {
   const entries = entriesOf(selection)

@@ -36,11 +36,7 @@ type Ask = (text: string, timeoutMs?: number) => string | undefined
 type Think = (payload: object) => BrainReply
 type Said = { readonly role: string; readonly content: string }
 type Prompt = { readonly system: string; readonly messages: unknown[] }
-type Memory = {
-  prompt(text: string): Prompt
-  append(question: string, answer: string): void
-  compact(max: number, think: Think): void
-}
+type Memory = { prompt(text: string): Prompt; append(question: string, answer: string): void; compact(max: number, think: Think): void }
 
 const { env } = process
 const fifos = env.PLANCKCLAW_FIFOS || '/tmp/planckclaw'

@@ -56,11 +56,7 @@ async function ask(message: string, { system, tools: named, onText, signal, ...o
   if (message.trim() === '') return { ok: false, code: 'usage', message: 'there is nothing to answer: the message is empty', text: '' }
   const setup = setUpFor({ ...options, channels: channelRows }, { model: options.model, agent: options.agent })
   const agentProfile = agentProfileOf(setup)
-  const request = await filterOptions({
-    setup,
-    system: system ?? (await soulOf(setup, agentProfile)),
-    tools: named,
-  })
+  const request = await filterOptions({ setup, system: system ?? (await soulOf(setup, agentProfile)), tools: named })
   const which: ConversationChoice = options.continue ? sessionOf(agentProfile) : { kind: 'new' }
   return withConversation({ setup, which, channel: 'library', ...request, agent: runAgent(agentProfile) }, async (conversation) => {
     const result = { text: '' }

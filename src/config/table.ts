@@ -65,12 +65,7 @@ const visionRows = {
     example: 'openrouter',
     about: 'Which of [providers.models.NAME], openai-compatible, reads pictures; "openrouter" needs only OPENROUTER_API_KEY.',
   },
-  model: {
-    type: 'text',
-    env: 'VISION_MODEL',
-    default: 'nvidia/nemotron-nano-12b-v2-vl:free',
-    about: 'The model that reads pictures.',
-  },
+  model: { type: 'text', env: 'VISION_MODEL', default: 'nvidia/nemotron-nano-12b-v2-vl:free', about: 'The model that reads pictures.' },
   max_images: {
     type: 'whole',
     min: 0,

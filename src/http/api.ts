@@ -98,10 +98,7 @@ export function openRoute<const R extends RouteConfig>(config: R) {
 }
 
 /** The parts of a request that a guard may look at. */
-export type RequestParts = {
-  param(name: string): string | undefined
-  header(name: string): string | undefined
-}
+export type RequestParts = { param(name: string): string | undefined; header(name: string): string | undefined }
 
 export type Guard<Caller extends Identity> = {
   /** The words that /openapi.json says a token needs. */

@@ -34,9 +34,7 @@ export type ServeApiOptions<Caller extends Identity> = Pick<
   }
 
 /** The routes; must not throw anything but bugs. */
-export type Answering<Caller extends Identity> = {
-  fetch(request: Request, env: ApiEnv<Caller>['Bindings']): Response | Promise<Response>
-}
+export type Answering<Caller extends Identity> = { fetch(request: Request, env: ApiEnv<Caller>['Bindings']): Response | Promise<Response> }
 
 export type RawAnswers = {
   takes(path: string): boolean

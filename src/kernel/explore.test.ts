@@ -176,12 +176,7 @@ describe('a property that holds', () => {
 
   test('asks the environment with what it remembers', () => {
     const history = { init: 0, next: (sent: number) => Math.min(sent + 1, 2) }
-    const found = explore<Ev, number>({
-      threads: [],
-      environment: (_, sent) => (sent < 2 ? [{ type: 'x' }] : []),
-      history,
-      properties: [],
-    })
+    const found = explore<Ev, number>({ threads: [], environment: (_, sent) => (sent < 2 ? [{ type: 'x' }] : []), history, properties: [] })
     expect(found).toEqual({ outcome: 'holds', states: 3, transitions: 2 })
   })
 })

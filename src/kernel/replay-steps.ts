@@ -32,11 +32,7 @@ export function replay<E extends KernelEvent>(given: {
 type Happened<E extends KernelEvent> = Pick<Selection<E>, 'event' | 'source'>
 
 /** The first position where two runs differ; a side is absent if that run had already ended. `at` counts from 0. */
-export type Divergence<E extends KernelEvent> = {
-  readonly at: number
-  readonly before?: Happened<E>
-  readonly after?: Happened<E>
-}
+export type Divergence<E extends KernelEvent> = { readonly at: number; readonly before?: Happened<E>; readonly after?: Happened<E> }
 
 /**
  * Compares events by canonical JSON and by source, and ignores which other threads advanced: a rule that only observes changes nothing.

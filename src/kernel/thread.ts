@@ -4,11 +4,7 @@
 export type KernelEvent = { readonly type: string; readonly id?: string }
 
 /** Matches events of this type, of this id if given, and for which `match` returns true. `match` must be pure. */
-export type Pattern<E extends KernelEvent> = {
-  readonly type: E['type']
-  readonly id?: string
-  readonly match?: (event: E) => boolean
-}
+export type Pattern<E extends KernelEvent> = { readonly type: E['type']; readonly id?: string; readonly match?: (event: E) => boolean }
 
 /**
  * The bid of a thread in its current state. `block` overrides every request, from any thread. `interrupt` advances the thread as `wait`

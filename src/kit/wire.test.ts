@@ -25,11 +25,7 @@ describe('a line that is no message', () => {
 describe('a message', () => {
   test('keeps what a shell wrote: escapes undone, further tabs in the text, a carriage return at the end left out', () => {
     const line = String.raw`1234567890123456789	I'm fine\nC:\\new\tx\q`
-    expect(readMessage(`${line}\tend\r`)).toEqual({
-      ok: true,
-      channel: '1234567890123456789',
-      text: "I'm fine\nC:\\new\tx\\q\tend",
-    })
+    expect(readMessage(`${line}\tend\r`)).toEqual({ ok: true, channel: '1234567890123456789', text: "I'm fine\nC:\\new\tx\\q\tend" })
   })
 
   test('is one line, with exactly the escapes of the wire', () => {

@@ -224,11 +224,7 @@ test('a finished run has its end, its digest and a line in the log', () => {
   const { external, finished } = recorder()
   external(run, started('hi'))
   finished(run, finish, 'abc')
-  expect(stage.memoryStage.memory.journal.run('run-1')).toMatchObject({
-    code: 'answered',
-    message: 'done',
-    digest: 'abc',
-  })
+  expect(stage.memoryStage.memory.journal.run('run-1')).toMatchObject({ code: 'answered', message: 'done', digest: 'abc' })
   expect(stage.memoryStage.memory.journal.events('run-1').at(-1)).toMatchObject({ kind: 'note', type: 'finish', body: { digest: 'abc' } })
 })
 

@@ -343,11 +343,7 @@ function whatBecame({ changes, error }: Pick<OperatorAction, 'changes' | 'error'
   return { ...(changes === undefined ? {} : { changes }), ...(error === undefined ? {} : { error }) }
 }
 
-type Mutable = {
-  readonly receipts: Map<string, string>
-  readonly earlier: Map<string, Decision>
-  readonly unusable: Map<string, string>
-}
+type Mutable = { readonly receipts: Map<string, string>; readonly earlier: Map<string, Decision>; readonly unusable: Map<string, string> }
 
 /** `add` writes data that belongs to no run. */
 export type OneWriter = Recorder & CommitQueue

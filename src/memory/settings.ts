@@ -3,13 +3,7 @@
 import type { Rows } from '../kit/settings.ts'
 
 export const memoryRows = {
-  backend: {
-    type: 'choice',
-    values: ['sqlite'],
-    default: 'sqlite',
-    init: 'written',
-    about: 'How conversations are kept.',
-  },
+  backend: { type: 'choice', values: ['sqlite'], default: 'sqlite', init: 'written', about: 'How conversations are kept.' },
   path: { type: 'path', default: '~/.braidclaw/memory.sqlite', init: 'written', about: 'The database file.' },
   agent_dir: {
     type: 'path',

@@ -46,14 +46,7 @@ export const wireRows = {
   },
   idle_timeout_s: { ...seconds, default: 60, about: 'Give up when nothing arrives for this long.' },
   total_timeout_s: totalTimeout,
-  max_retries: {
-    type: 'whole',
-    min: 0,
-    max: 10,
-    unit: 'retries',
-    default: 2,
-    about: 'Further attempts after a failure that may pass.',
-  },
+  max_retries: { type: 'whole', min: 0, max: 10, unit: 'retries', default: 2, about: 'Further attempts after a failure that may pass.' },
   max_concurrent: {
     type: 'whole',
     min: 1,

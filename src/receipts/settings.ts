@@ -3,11 +3,6 @@
 import type { Rows } from '../kit/settings.ts'
 
 export const receiptRows = {
-  enabled: {
-    type: 'boolean',
-    default: true,
-    init: 'written',
-    about: 'Leave a receipt of every tool call that was attempted.',
-  },
+  enabled: { type: 'boolean', default: true, init: 'written', about: 'Leave a receipt of every tool call that was attempted.' },
   path: { type: 'path', default: '~/.braidclaw/tool_receipts.log', init: 'written', about: 'The log of receipts.' },
 } as const satisfies Rows

@@ -115,11 +115,7 @@ describe('a verification says', () => {
       tornBytes: 6,
       warnings: [
         { record: 6, kind: 'torn', message: 'the log ends in an unfinished line of 6 bytes, left by a crash; the next start removes it' },
-        {
-          record: 3,
-          kind: 'ahead',
-          message: 'the log is 3 ahead of the checkpoint, as after a crash; the next start adopts them',
-        },
+        { record: 3, kind: 'ahead', message: 'the log is 3 ahead of the checkpoint, as after a crash; the next start adopts them' },
         { record: 3, kind: 'behind', message: 'the head file stops at 2' },
       ],
     })

@@ -44,12 +44,7 @@ export const limitRows = {
     project: 'free',
     about: 'A command, with all its children, is ended after this time, unless the call asks for another ("timeout").',
   },
-  shell_timeout_max_s: {
-    ...seconds,
-    default: 600,
-    project: 'stricter',
-    about: 'The longest time that a call may ask for its command.',
-  },
+  shell_timeout_max_s: { ...seconds, default: 600, project: 'stricter', about: 'The longest time that a call may ask for its command.' },
   max_background: {
     type: 'whole',
     min: 0,

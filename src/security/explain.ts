@@ -61,20 +61,7 @@ export async function explainCall(options: ExplainOptions, { name, input }: { na
   const network = plan?.commands.flatMap(({ network: hosts = [], transfer }) => (transfer ? [transfer.host] : hosts)) ?? []
   const changes = plan?.commands[0] && (await changesOf(plan.commands[0], { level, options }))
   const more = changes === undefined ? {} : { changes }
-  return {
-    ...current,
-    risk,
-    summary,
-    writes,
-    labels,
-    meaning: meaning(current, rules),
-    rules,
-    plan,
-    ...more,
-    network,
-    level,
-    levels,
-  }
+  return { ...current, risk, summary, writes, labels, meaning: meaning(current, rules), rules, plan, ...more, network, level, levels }
 }
 
 export function levelOf({ autonomy, approveAllMedium }: Pick<Policy, 'autonomy' | 'approveAllMedium'>): LevelName {
@@ -123,11 +110,7 @@ function brief({ judgement: { verdict, rule, reason }, rules }: GateAnswer): Lev
 const commandTool: Tool = {
   name: 'shell',
   description: 'judges a command',
-  parameters: {
-    type: 'object',
-    properties: { command: { type: 'string' }, cwd: { type: 'string' } },
-    required: ['command'],
-  },
+  parameters: { type: 'object', properties: { command: { type: 'string' }, cwd: { type: 'string' } }, required: ['command'] },
   risk: 'medium',
   timeoutMs: 0,
   idempotent: true,

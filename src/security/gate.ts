@@ -190,16 +190,7 @@ function judgement(of: {
   labels: readonly Label[] | undefined
 }): Judgement {
   const { verdict, risk, rule, reason } = of.permission
-  return {
-    verdict,
-    risk,
-    rule,
-    reason,
-    plan: of.plan.hash,
-    summary: summarise(of.call, of.plan),
-    writes: of.writes,
-    labels: of.labels,
-  }
+  return { verdict, risk, rule, reason, plan: of.plan.hash, summary: summarise(of.call, of.plan), writes: of.writes, labels: of.labels }
 }
 
 function refusal({

@@ -70,11 +70,7 @@ export const securityRows = {
     about:
       'Hosts that the http tool may read from as a low risk, and that a command may be given. "@npm", "@pypi", "@crates", "@go", "@rubygems" and "@github" stand for the hosts of that registry.',
   },
-  allowed_ports: {
-    type: 'ports',
-    default: [],
-    about: 'Ports that the http tool may connect to in addition to 80 and 443.',
-  },
+  allowed_ports: { type: 'ports', default: [], about: 'Ports that the http tool may connect to in addition to 80 and 443.' },
   approve_all_medium: {
     type: 'boolean',
     default: false,
@@ -134,10 +130,5 @@ export const securityRows = {
     about:
       'Executables that count as a low risk and so run without a question; all others are of medium risk, whatever they say of themselves.',
   },
-  audit_log: {
-    type: 'boolean',
-    default: true,
-    init: 'written',
-    about: 'Log every verdict of the gate.',
-  },
+  audit_log: { type: 'boolean', default: true, init: 'written', about: 'Log every verdict of the gate.' },
 } as const satisfies Rows

@@ -160,9 +160,7 @@ describe('what comes out', () => {
   test('the tool hears which plan and which call it carries out', async () => {
     const outcome = await execute(
       async (_input, { plan, callId, conversationId }) => ({ success: true, output: [plan, callId, conversationId].join() }),
-      {
-        conversationId: 'conv',
-      },
+      { conversationId: 'conv' },
     )
     expect(outcome).toEqual({ status: 'allowed', output: 'p,call_1,conv' })
   })

@@ -24,13 +24,7 @@ export function acknowledged(prompt: string, stdout: string): Acknowledged {
   const events = stdout.split('\n').slice(0, -1).map(objectOf)
   const of = (type: string) => events.filter((event) => event.type === type)
   const runId = of('init')[0]?.runId
-  return {
-    ...(typeof runId === 'string' ? { runId } : {}),
-    prompt,
-    uses: of('tool_use'),
-    results: of('tool_result'),
-    done: of('done')[0],
-  }
+  return { ...(typeof runId === 'string' ? { runId } : {}), prompt, uses: of('tool_use'), results: of('tool_result'), done: of('done')[0] }
 }
 
 export function withMemory<T>(home: Home, use: (memory: Memory) => T): T {

@@ -148,9 +148,7 @@ test('a turn that failed is asked again by one button, and so is a conversation 
   await page.route(
     '**/conversations/*',
     (route) => route.fulfill({ status: 500, json: { error: { code: 'error', message: 'Broken.' } } }),
-    {
-      times: 1,
-    },
+    { times: 1 },
   )
   await page.reload()
   await page.getByRole('alert').getByRole('button', { name: 'Retry' }).click()

@@ -66,9 +66,7 @@ test.if(hideable)('the fall-back that protects less is taken only by name', asyn
     at,
     [call('shell', { command: 'pwd' }), { text: 'done' }],
     ['--approve-all-medium', '--sandbox', 'landlock'],
-    {
-      through: without,
-    },
+    { through: without },
   )
   expect(stderr).not.toContain('shell tool off')
   const [[, status, sandbox] = []] = await receipts(at)

@@ -128,12 +128,7 @@ describe('a stop reaches', () => {
 
   test('a program that uses the library', async () => {
     using at = home()
-    const agent = createAgent({
-      cwd: at.workspace,
-      home: join(at.home, '.braidclaw'),
-      env: at.env,
-      modelCall: hanging,
-    })
+    const agent = createAgent({ cwd: at.workspace, home: join(at.home, '.braidclaw'), env: at.env, modelCall: hanging })
     const said: string[] = []
     for await (const event of agent.run('go')) {
       if (event.type === 'init') setTimeout(() => writeFileSync(estopFile(at), 'enough\n'), 50)

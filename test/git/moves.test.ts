@@ -224,10 +224,7 @@ describe('what git believes of its objects', () => {
               full,
             ),
           ),
-        ).toMatchObject({
-          verdict: 'ask',
-          reason: expect.stringContaining('commit-graph'),
-        })
+        ).toMatchObject({ verdict: 'ask', reason: expect.stringContaining('commit-graph') })
       }),
     120_000,
   )

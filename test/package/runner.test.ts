@@ -50,13 +50,7 @@ async function runSuites(...names: string[]) {
 }
 
 async function runIn(more: { readonly [name: string]: string }, ...names: string[]) {
-  const env = {
-    ...more,
-    PATH: '/usr/bin:/bin',
-    HOME: join(clone, 'home'),
-    OPENAI_API_KEY: 'secret',
-    BRAIDCLAW_HOME: join(clone, 'home'),
-  }
+  const env = { ...more, PATH: '/usr/bin:/bin', HOME: join(clone, 'home'), OPENAI_API_KEY: 'secret', BRAIDCLAW_HOME: join(clone, 'home') }
   const child = Bun.spawn([process.execPath, '--config=/dev/null', join(clone, 'scripts', 'test.ts'), ...names], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -28,9 +28,7 @@ async function madeHome(): Promise<Nest> {
   expect(await turn(at, [shell('echo one > one.txt'), { text: 'done' }])).toMatchObject({ code: 0 })
   expect(await turn(at, [shell('echo all: > Makefile'), { text: 'waits' }], [], { through: alone })).toMatchObject({ code: 4 })
   expect(await turn(at, [shell('python3 -c 1'), { text: 'read' }])).toMatchObject({ code: 0 })
-  expect(await turn(at, [shell(hook), { text: 'no' }], [], { through: alone })).toMatchObject({
-    code: 3,
-  })
+  expect(await turn(at, [shell(hook), { text: 'no' }], [], { through: alone })).toMatchObject({ code: 3 })
   return at
 }
 

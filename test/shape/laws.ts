@@ -21,11 +21,7 @@ import { commentsHaveASubject, messagesSayIsNot } from './words.ts'
 const GENERATED = "/** Lists rows; `scripts/rows.ts` writes this file. */\nimport type { Row } from './row.ts'\n"
 
 export const laws: readonly LawCase[] = [
-  {
-    name: 'every file parses',
-    check: filesParse,
-    guilty: [['src/kit/a.ts', 'export const = 1']],
-  },
+  { name: 'every file parses', check: filesParse, guilty: [['src/kit/a.ts', 'export const = 1']] },
 
   ...layerLaws,
 
@@ -150,11 +146,7 @@ export const laws: readonly LawCase[] = [
     innocent: [['src/tools/a.ts', `import type { Subprocess } from 'bun'; export const run = () => Bun.spawn(['ls'])`]],
   },
 
-  {
-    name: 'there are no barrels',
-    check: noBarrels,
-    guilty: [['src/tools/index.ts', '']],
-  },
+  { name: 'there are no barrels', check: noBarrels, guilty: [['src/tools/index.ts', '']] },
 
   {
     name: 'a file has at most 500 lines, unless it is a generated table',
@@ -192,11 +184,7 @@ export const laws: readonly LawCase[] = [
     ],
   },
 
-  {
-    name: 'exports are named',
-    check: exportsAreNamed,
-    guilty: [['src/kit/a.ts', 'export default 1']],
-  },
+  { name: 'exports are named', check: exportsAreNamed, guilty: [['src/kit/a.ts', 'export default 1']] },
 
   {
     name: 'an import leads to a file',

@@ -6,13 +6,15 @@ import { isTest, type Law, lineOf, type Module, nameOf, violation } from './modu
 const HEADLESS = /\/\*\*\s+(?:\*\s+)?(Of|What|Who|Whoever|Whose|Whatever|Nobody)\b/g
 
 export const commentsHaveASubject: Law = (modules) =>
-  modules.filter(isProgram).flatMap((module) =>
-    [...module.text.matchAll(HEADLESS)].map(({ index, 1: word }) => ({
-      file: module.path,
-      line: module.text.slice(0, index).split('\n').length,
-      message: `a doc comment begins with "${word}"; begin with the verb: "Returns…", "Removes…"`,
-    })),
-  )
+  modules
+    .filter(isProgram)
+    .flatMap((module) =>
+      [...module.text.matchAll(HEADLESS)].map(({ index, 1: word }) => ({
+        file: module.path,
+        line: module.text.slice(0, index).split('\n').length,
+        message: `a doc comment begins with "${word}"; begin with the verb: "Returns…", "Removes…"`,
+      })),
+    )
 
 export const messagesSayIsNot: Law = (modules) =>
   modules

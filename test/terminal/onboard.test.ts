@@ -86,9 +86,7 @@ describe('a vendor', () => {
       ['The key', `${secret}\r`],
       ['Which model?', '\r'],
     ] as const
-    const { code, stdout } = await at.terminal(['onboard'], [...wrong, ['What now?', `${down(1)}\r`], ...again], {
-      env: openai(),
-    })
+    const { code, stdout } = await at.terminal(['onboard'], [...wrong, ['What now?', `${down(1)}\r`], ...again], { env: openai() })
     expect([code, stdout.includes('answered in')]).toEqual([0, true])
     expect(readFileSync(keys(at), 'utf8')).not.toContain('wrong')
   })

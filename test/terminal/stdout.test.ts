@@ -38,10 +38,7 @@ describe('stdout that is closed', () => {
 test.each(['>/dev/null', '1<>/dev/null', '| true'])('%s is what somebody chose: no error', async (redirection) => {
   using at = home()
   for (const args of [['agent', '-m', 'go'], ['what is the answer?']]) {
-    const { code, stderr } = await at.run(args, {
-      ...scripted(at, replies),
-      through: ['bash', '-c', `"$@" ${redirection}`, 'bash'],
-    })
+    const { code, stderr } = await at.run(args, { ...scripted(at, replies), through: ['bash', '-c', `"$@" ${redirection}`, 'bash'] })
     expect([code, stderr.includes('error')]).toEqual([0, false])
   }
 })

@@ -215,12 +215,7 @@ export function createListener({ channelIds, log, onReady, onConnected, onMessag
 }
 
 /** Ids are Discord's, 17 to 20 digits. */
-export type DiscordMessage = {
-  readonly channel: string
-  readonly text: string
-  readonly authorId: string
-  readonly messageId: string
-}
+export type DiscordMessage = { readonly channel: string; readonly text: string; readonly authorId: string; readonly messageId: string }
 
 type SelectedMessage =
   | { readonly kind: 'message'; readonly message: DiscordMessage }

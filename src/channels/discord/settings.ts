@@ -3,11 +3,7 @@
 import type { Rows } from '../../kit/settings.ts'
 
 export const discordRows = {
-  enabled: {
-    type: 'boolean',
-    default: false,
-    about: 'Whether the daemon also listens on Discord (docs/daemon.md).',
-  },
+  enabled: { type: 'boolean', default: false, about: 'Whether the daemon also listens on Discord (docs/daemon.md).' },
   token_env: {
     type: 'text',
     form: 'variable',

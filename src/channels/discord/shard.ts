@@ -18,11 +18,7 @@ export type SessionStore = { session: SessionInfo | null }
 type Signs = { readonly saidHello: boolean; readonly wasReady: boolean; readonly wasAcked: boolean }
 
 /** `next` is what the library would do. `code` is set when the server closed the connection, or missed a deadline. */
-export type ShardEnd = Signs & {
-  readonly next: 'resume' | 'renew' | 'never'
-  readonly code: number | undefined
-  readonly reason: string
-}
+export type ShardEnd = Signs & { readonly next: 'resume' | 'renew' | 'never'; readonly code: number | undefined; readonly reason: string }
 
 export type ShardSettings = {
   readonly options: FetchingStrategyOptions

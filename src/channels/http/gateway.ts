@@ -45,10 +45,12 @@ export const messageText = z
 
 export const onDisconnect = z.enum(['continue', 'cancel']).openapi({ description: 'What happens to the turn when the client goes away' })
 
-export const onApproval = z.enum(['wait', 'end']).openapi({
-  description:
-    'What happens at a question: the turn waits up to ten minutes for an answer from elsewhere, or it ends and the question stays open',
-})
+export const onApproval = z
+  .enum(['wait', 'end'])
+  .openapi({
+    description:
+      'What happens at a question: the turn waits up to ten minutes for an answer from elsewhere, or it ends and the question stays open',
+  })
 
 export const ending = z.object({ code: z.string(), message: z.string() })
 

@@ -112,13 +112,7 @@ export function createOpenConversations(host: ChannelHost, holders: Pick<Holders
       const unread = request.begun?.(conversation)
       if (request.onDisconnect === 'cancel') unread?.addEventListener('abort', () => cancelling.abort(), { once: true })
       const onGate = request.onApproval === 'wait' ? async () => {} : refusedBy(conversation)
-      const ending = await takeTurn({
-        conversation,
-        prompt: request.message,
-        show: request.show,
-        onGate,
-        isStopped: () => signal.aborted,
-      })
+      const ending = await takeTurn({ conversation, prompt: request.message, show: request.show, onGate, isStopped: () => signal.aborted })
       return { conversation, ending }
     } finally {
       signal.removeEventListener('abort', cancel)

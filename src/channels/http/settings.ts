@@ -20,14 +20,7 @@ export const httpRows = {
     default: '127.0.0.1',
     about: 'The address to listen on. Another one than this machine itself lets others in who have a token.',
   },
-  port: {
-    type: 'whole',
-    min: 0,
-    max: 65_535,
-    unit: '(a port)',
-    default: 4127,
-    about: 'The port to listen on; 0 is any free one.',
-  },
+  port: { type: 'whole', min: 0, max: 65_535, unit: '(a port)', default: 4127, about: 'The port to listen on; 0 is any free one.' },
   allowed_hosts: {
     type: 'words',
     form: 'any',
@@ -47,10 +40,5 @@ export const httpRows = {
     example: '~/tls/cert.pem',
     about: 'The certificate chain, PEM; with tls_key the gateway speaks HTTPS.',
   },
-  tls_key: {
-    type: 'path',
-    absent: 'no TLS',
-    example: '~/tls/key.pem',
-    about: 'The private key of the certificate, PEM.',
-  },
+  tls_key: { type: 'path', absent: 'no TLS', example: '~/tls/key.pem', about: 'The private key of the certificate, PEM.' },
 } as const satisfies Rows

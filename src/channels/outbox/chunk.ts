@@ -99,13 +99,7 @@ function isBlank(text: string): boolean {
 }
 
 /** Offsets into the text: the opening fence is `start` to `body`, the code is `body` to `close`, the closing fence is `close` to `end`. */
-type CodeBlock = {
-  readonly start: number
-  readonly body: number
-  readonly close: number
-  readonly end: number
-  readonly language: string
-}
+type CodeBlock = { readonly start: number; readonly body: number; readonly close: number; readonly end: number; readonly language: string }
 
 /** A run of more than ten backticks is a decorative line. */
 const RUN = /(?<!`)`{3,10}(?!`)/g

@@ -72,10 +72,7 @@ test('a group is heard when it names the bot, links to it, answers it, or gives 
       caption_entities: [{ type: 'mention', offset: 7, length: 15 }],
       photo: photoOf('p'),
     }),
-  ).toMatchObject({
-    text: 'see 😀',
-    photos: [{ fileId: 'p', messageId: 3, bytes: 90_000 }],
-  })
+  ).toMatchObject({ text: 'see 😀', photos: [{ fileId: 'p', messageId: 3, bytes: 90_000 }] })
 })
 
 test('a command is one only as the first word, and only /start, /stop and /new', () => {

@@ -111,10 +111,7 @@ function read(path: string, log: Log): LedgerState {
     }
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return nothing()
-    log('warn', 'telegram messages of an earlier start are not known', {
-      path,
-      why: errorText(error),
-    })
+    log('warn', 'telegram messages of an earlier start are not known', { path, why: errorText(error) })
     return nothing()
   }
 }

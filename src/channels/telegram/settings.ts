@@ -3,11 +3,7 @@
 import type { Rows, Values } from '../../kit/settings.ts'
 
 export const telegramRows = {
-  enabled: {
-    type: 'boolean',
-    default: false,
-    about: 'Whether the daemon also listens on Telegram (docs/telegram.md).',
-  },
+  enabled: { type: 'boolean', default: false, about: 'Whether the daemon also listens on Telegram (docs/telegram.md).' },
   token_env: {
     type: 'text',
     form: 'variable',

@@ -6,11 +6,7 @@ import type { Printer } from './printer.ts'
 import type { StatusLine } from './status-line.ts'
 
 export type CliContext = HostContext & {
-  readonly process: {
-    readonly stdout: Printer
-    readonly stderr: Printer
-    readonly env: HostContext['env']
-  }
+  readonly process: { readonly stdout: Printer; readonly stderr: Printer; readonly env: HostContext['env'] }
   /** Shows the current activity at a terminal. */
   readonly status: StatusLine
   /** Leaves out notes on stderr from now on. */

@@ -202,14 +202,7 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
     case '/diff':
     case '/undo': {
       write(
-        await pastChanges({
-          command,
-          which: argument,
-          host,
-          ask,
-          workspace: conversation.workspace,
-          color: wantsColor(setup.context.env),
-        }),
+        await pastChanges({ command, which: argument, host, ask, workspace: conversation.workspace, color: wantsColor(setup.context.env) }),
       )
       break
     }

@@ -14,10 +14,7 @@ type Word =
   /** From 0 to 999,999,999, unless `min` and `max` say otherwise. */
   | { readonly type: 'whole'; readonly min?: number; readonly max?: number; readonly unit?: string }
 
-type Common = {
-  readonly about: string
-  readonly complete?: Complete | HomeNames
-}
+type Common = { readonly about: string; readonly complete?: Complete | HomeNames }
 
 /** The key of a flag is its name in camelCase: `maxTurns` is typed `--max-turns`. */
 export type Flag = Common & {
@@ -77,6 +74,11 @@ export type Command<F extends Flags = None, A extends Arguments = None> = {
   readonly advice?: (words: readonly string[]) => string | undefined
   /** Exit code 0 when it returns. @throws CliExit and FailureError for every other exit code */
   run(context: CliContext, flags: Given<F>, args: Taken<A>): Promise<void> | void
+}
+
+/** Declares a command, so that `run` knows its flags and arguments. */
+export function command<const F extends Flags = None, const A extends Arguments = None>(row: Command<F, A>): Command<F, A> {
+  return row
 }
 
 type Values = { readonly [name: string]: unknown }

@@ -40,16 +40,7 @@ export function scan({ flags = {}, args = {} }: { readonly flags?: Flags; readon
     if (texts) values[name] = flagValue(spelled(name), flag, texts, faults)
     else if ('default' in flag && flag.default !== undefined) values[name] = flag.default
   }
-  return {
-    flags: values,
-    args: argumentsOf(args, found),
-    given: [...found.given.keys()],
-    words,
-    escaped,
-    unsure,
-    faults,
-    open,
-  }
+  return { flags: values, args: argumentsOf(args, found), given: [...found.given.keys()], words, escaped, unsure, faults, open }
 }
 
 /** True for `-m`, `-cm`, `-m=…`, `--message`, `--message=…`; false for `-`, `-5`, `- item` and `--two words`. */

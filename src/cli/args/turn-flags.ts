@@ -7,12 +7,7 @@ import type { Flags, Given } from './command.ts'
 
 /** Defines the flags that several commands share. */
 export const workspaceFlag = {
-  workspace: {
-    type: 'text',
-    short: 'C',
-    setting: 'workspace_dir',
-    about: 'The folder to work in (without a config file: this one)',
-  },
+  workspace: { type: 'text', short: 'C', setting: 'workspace_dir', about: 'The folder to work in (without a config file: this one)' },
 } as const satisfies Flags
 
 export const sandboxFlag = {
@@ -53,18 +48,11 @@ export const modelFlag = {
 } as const satisfies Flags
 
 export const agentFlag = {
-  agent: {
-    type: 'text',
-    setting: 'default_agent',
-    about: 'Whose soul, session and log',
-    complete: 'agents',
-  },
+  agent: { type: 'text', setting: 'default_agent', about: 'Whose soul, session and log', complete: 'agents' },
 } as const satisfies Flags
 
 /** Defines the flags of a tool or a loop that another program calls. */
-export const loggingAgentFlag = {
-  agent: { ...agentFlag.agent, about: 'In whose agent.jsonl the loop is logged' },
-} as const satisfies Flags
+export const loggingAgentFlag = { agent: { ...agentFlag.agent, about: 'In whose agent.jsonl the loop is logged' } } as const satisfies Flags
 
 export const jsonFlag = { json: { type: 'boolean', about: 'Print JSON for machines' } } as const satisfies Flags
 
@@ -76,9 +64,7 @@ export const folderFlags = {
   envFile: { type: 'text', about: 'NAME=value lines, read and never run (default: config.env in the home, if it is there)' },
 } as const satisfies Flags
 
-const roundsFlag = {
-  maxTurns: { type: 'whole', setting: 'limits.max_tool_rounds', about: 'Tool rounds at most' },
-} as const satisfies Flags
+const roundsFlag = { maxTurns: { type: 'whole', setting: 'limits.max_tool_rounds', about: 'Tool rounds at most' } } as const satisfies Flags
 
 /** Flags about turns that a process takes which stays and answers on channels. */
 export const serverFlags = {

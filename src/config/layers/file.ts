@@ -17,11 +17,7 @@ type FileInput = { readonly file: string; readonly text: string; readonly source
 /** `broken`: the file has a syntax error, so a missing key may only be unreadable. */
 export type FileLayer = Layer & { readonly broken: boolean }
 
-type LayerWalk = FileInput & {
-  readonly toml: TomlDocument
-  readonly entries: Map<string, ConfigEntry>
-  readonly problems: ConfigProblem[]
-}
+type LayerWalk = FileInput & { readonly toml: TomlDocument; readonly entries: Map<string, ConfigEntry>; readonly problems: ConfigProblem[] }
 
 export function fileLayer(input: FileInput): FileLayer {
   const toml = readToml(input.text)

@@ -21,9 +21,7 @@ test('invalid UTF-8 is refused with its line', () => {
 })
 
 test('a file of 10 MB is refused unread; the largest allowed is read', () => {
-  expect(readConfigFile(file(new Uint8Array(10_000_000)))).toMatchObject({
-    why: 'has 10000000 bytes; the limit is 1048576',
-  })
+  expect(readConfigFile(file(new Uint8Array(10_000_000)))).toMatchObject({ why: 'has 10000000 bytes; the limit is 1048576' })
   expect(readConfigFile(file('#'.repeat(maxConfigBytes))).state).toBe('text')
 })
 

@@ -116,10 +116,7 @@ export function createControlClient(options: TransportOptions): ControlClient {
       reserve: (request) => post('budget/reserve', request),
       settle: (request) => post('budget/settle', request),
     },
-    events: {
-      list: (query = {}) => get('activity', query),
-      follow: (query, signal) => followEvents(transport, options, query, signal),
-    },
+    events: { list: (query = {}) => get('activity', query), follow: (query, signal) => followEvents(transport, options, query, signal) },
     schedules: {
       list: async () => (await get<{ schedules: ControlSchedule[] }>('schedules')).schedules,
       add: (draft) => post('schedules', draft),

@@ -56,11 +56,7 @@ export async function serveHostd(options: HostdOptions): Promise<ServeResult> {
   }
 }
 
-type Kernel = {
-  readonly uid: number
-  readonly peerOf: (descriptor: number) => Peer | undefined
-  readonly openOutput: () => Pipe
-}
+type Kernel = { readonly uid: number; readonly peerOf: (descriptor: number) => Peer | undefined; readonly openOutput: () => Pipe }
 
 async function serve(options: HostdOptions, kernel: Kernel): Promise<ServeResult> {
   const { catalogue, signal, now, log, socket, gid } = options

@@ -146,14 +146,7 @@ function welcome(
   { connections, idleSeconds, peerOf, refuses, tooMany }: ListenOptions,
 ): void {
   const peer = peerOf(descriptorOf(socket))
-  socket.data = {
-    lines: createLineSplitter(longestRequest),
-    pending: 0,
-    rest: Buffer.alloc(0),
-    closing: false,
-    ended: false,
-    peer,
-  }
+  socket.data = { lines: createLineSplitter(longestRequest), pending: 0, rest: Buffer.alloc(0), closing: false, ended: false, peer }
   open.add(socket)
   if (open.size > connections + mostRefused) return void socket.terminate()
   const refusal = refuses(peer) ?? (open.size > connections ? tooMany('') : undefined)

@@ -55,10 +55,7 @@ function keyOf(pem: string, path: string): AgentKey {
   const key = parsed(pem)
   if (key?.asymmetricKeyType !== 'ed25519') throw new Error(`"${path}" holds no Ed25519 key; restore it, or remove it for a new one`)
   const { x = '' } = createPublicKey(key).export({ format: 'jwk' })
-  return {
-    publicKey: Buffer.from(x, 'base64url').toString('hex'),
-    sign: (bytes) => sign(null, bytes, key).toString('hex'),
-  }
+  return { publicKey: Buffer.from(x, 'base64url').toString('hex'), sign: (bytes) => sign(null, bytes, key).toString('hex') }
 }
 
 function parsed(pem: string): KeyObject | undefined {

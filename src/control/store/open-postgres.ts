@@ -280,14 +280,7 @@ function createPostgresPools({ url, target, channel, received, listening }: Post
     await closeAll(Object.values(last), seconds)
   }
 
-  return {
-    reading: through('reading'),
-    watching: through('watching'),
-    reserved,
-    listen,
-    renew,
-    close,
-  }
+  return { reading: through('reading'), watching: through('watching'), reserved, listen, renew, close }
 }
 
 function createPool({ url, target, max }: Pick<PostgresPoolsOptions, 'url' | 'target'> & { readonly max: number }): Bun.SQL {

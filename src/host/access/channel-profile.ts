@@ -85,12 +85,7 @@ function profileRows({ profile = 'chat', users = [], form = 'any' }: People = {}
       about:
         'own: a conversation of its own for each person and place, and memory_search sees nothing else. all: every conversation, the one of the agent included.',
     },
-    folder: {
-      type: 'path',
-      absent: 'workspace_dir',
-      example: '~/chat',
-      about: 'The folder in which its tools work.',
-    },
+    folder: { type: 'path', absent: 'workspace_dir', example: '~/chat', about: 'The folder in which its tools work.' },
   } as const satisfies Rows
 }
 

@@ -44,15 +44,7 @@ export function createHub({ memory: { journal, store }, poll, stopped, now, capa
     stop: string | undefined
     project: FeedProjection
     rest: () => void
-  } = {
-    readers: 0,
-    cursor: 0,
-    version: 0,
-    dirty: false,
-    stop: undefined,
-    project: () => [],
-    rest: () => {},
-  }
+  } = { readers: 0, cursor: 0, version: 0, dirty: false, stop: undefined, project: () => [], rest: () => {} }
 
   /** @returns a function that ends it, once */
   function begin(subscriber: Subscriber): () => void {
@@ -120,10 +112,7 @@ export function createHub({ memory: { journal, store }, poll, stopped, now, capa
   }
 
   function stopNotice(): HostEvent {
-    return {
-      at: now(),
-      event: { type: 'estop', set: state.stop !== undefined, reason: state.stop },
-    }
+    return { at: now(), event: { type: 'estop', set: state.stop !== undefined, reason: state.stop } }
   }
 
   /** Yields what is stored after the position, and returns when the next event would be a live one. */

@@ -186,12 +186,7 @@ function runRecords(base: RecordsBase): HostRecords['runs'] {
       const sets = isChanged
         ? (await openKeptChanges(setup, async (use) => use(memory))).list().filter(({ about }) => about.run === run.runId)
         : []
-      return {
-        ...listedRun(run),
-        steps: steps.map((step) => withSet(step, sets)),
-        usage,
-        digest: run.digest ?? undefined,
-      }
+      return { ...listedRun(run), steps: steps.map((step) => withSet(step, sets)), usage, digest: run.digest ?? undefined }
     },
   }
 }

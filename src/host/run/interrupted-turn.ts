@@ -46,10 +46,7 @@ export async function interruptedTurn({ memory, conversationId, isIdempotent, wo
       const isMade = (one: Proposal) => again.includes(one) || answers.get(one.call.id) === 'again'
       const lines = unknown.filter((one) => !isMade(one)).map((one) => sentence(one, answers.get(one.call.id)))
       const prompt = [note, ...(lines.length === 0 ? [] : [`[BraidClaw: this turn was interrupted and continues. ${lines.join(' ')}]`])]
-      return {
-        prompt: prompt.filter(Boolean).join('\n'),
-        continues: { run: run.runId, asked, proposals: proposals.filter(isMade) },
-      }
+      return { prompt: prompt.filter(Boolean).join('\n'), continues: { run: run.runId, asked, proposals: proposals.filter(isMade) } }
     },
   }
 }

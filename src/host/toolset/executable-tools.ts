@@ -87,11 +87,7 @@ export function executablesFrom(setup: Setup, { at, asked, by }: ExecutablesRequ
     offered: readonly Executable[]
     reported: Set<string>
     first: boolean
-  } = {
-    offered: [],
-    reported: new Set(),
-    first: true,
-  }
+  } = { offered: [], reported: new Set(), first: true }
   const tell = (line: string) => {
     if (!state.reported.has(line)) setup.log('warn', line)
     state.reported.add(line)

@@ -46,10 +46,7 @@ export function admitBy(
       }
       return { ok: true, ...(entering.to === 'after' ? { undoable: await refusedBack(all, once) } : {}) }
     } catch (error) {
-      return {
-        ok: false,
-        message: `gate.error: the changes could not be judged again (${errorText(error)})`,
-      }
+      return { ok: false, message: `gate.error: the changes could not be judged again (${errorText(error)})` }
     }
   }
 }

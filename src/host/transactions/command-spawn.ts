@@ -94,10 +94,7 @@ export function createCommandSpawn({ setup, policy, conversationId, confinement,
 }
 
 /** `hasViews` tells whether private views work here, or why not. */
-type Confining = {
-  readonly spawn: Spawn
-  readonly hasViews: () => Promise<{ readonly transaction: boolean; readonly why?: string }>
-}
+type Confining = { readonly spawn: Spawn; readonly hasViews: () => Promise<{ readonly transaction: boolean; readonly why?: string }> }
 
 /** Keeps a dry run from changing anything: commands run on private views only, which are never applied. */
 export function dryRunSpawn({ spawn, hasViews }: Confining): Spawn {

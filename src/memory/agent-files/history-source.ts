@@ -12,12 +12,7 @@ import { conversationIn, pairsIn, readHistory } from './history-file.ts'
 import { type CompactionRecord, lastRecord, replace } from './replace-files.ts'
 
 /** The first `bytes` of the history, which contain `lines` lines. */
-export type FolderPortion = Portion & {
-  readonly bytes: number
-  readonly lines: number
-  readonly source: string
-  readonly previous: string
-}
+export type FolderPortion = Portion & { readonly bytes: number; readonly lines: number; readonly source: string; readonly previous: string }
 
 export type Lengths = {
   /** Compaction starts above this many messages and leaves `keep`. */

@@ -18,12 +18,7 @@ export type Pins = {
   remove(number: number): PinResult
 }
 
-export type PinsOptions = {
-  readonly path: string
-  readonly disk: Disk
-  readonly now: Clock
-  readonly withFolderLock: WithFolderLock
-}
+export type PinsOptions = { readonly path: string; readonly disk: Disk; readonly now: Clock; readonly withFolderLock: WithFolderLock }
 
 /** In bytes. Every request contains all pins, so their total must stay small. */
 const longestPin = 4096

@@ -167,12 +167,7 @@ export type CompactionRecord = {
  * The content of compaction.json during a compaction. The first `source_bytes` of the history go into the archive at offset
  * `archive_bytes`.
  */
-type Marker = {
-  readonly record: CompactionRecord
-  readonly summary: string
-  readonly source_bytes: number
-  readonly archive_bytes: number
-}
+type Marker = { readonly record: CompactionRecord; readonly summary: string; readonly source_bytes: number; readonly archive_bytes: number }
 
 /** Returns undefined for text that is not a valid marker. */
 function markerIn(text: string): Marker | undefined {

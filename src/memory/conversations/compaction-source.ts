@@ -33,11 +33,7 @@ export function createSummaries(store: Store, { now, log }: { readonly now: Cloc
 
 type RunPortion = Portion & { readonly summary: Omit<Summary, 'text' | 'model' | 'at'> }
 
-type SummaryScope = {
-  readonly conversationId: string
-  readonly lengths: Lengths
-  readonly redact: (text: string) => string
-}
+type SummaryScope = { readonly conversationId: string; readonly lengths: Lengths; readonly redact: (text: string) => string }
 
 function conversationStore(store: Store, of: SummaryScope): CompactionStore<RunPortion> {
   const { conversationId } = of

@@ -13,13 +13,7 @@ import { type Conversation, type ConversationsQuery, keepTitle, listConversation
 
 /** `underWay`: runs of living processes, whose turns stay. `shrunk` is false when everything was deleted but the file keeps its size. */
 export type ClearResult =
-  | {
-      readonly ok: true
-      readonly conversations: number
-      readonly turns: number
-      readonly underWay: number
-      readonly shrunk: boolean
-    }
+  | { readonly ok: true; readonly conversations: number; readonly turns: number; readonly underWay: number; readonly shrunk: boolean }
   | { readonly ok: false; readonly message: string }
 
 export type ClearConsent = {

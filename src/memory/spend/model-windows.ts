@@ -10,11 +10,7 @@ export type ModelKey = { readonly provider: string; readonly address: string; re
  * `server`: the server was asked. `named`: it is in the words of a refusal. `inferred`: a request that was refused was longer. `unknown`:
  * the server was asked and does not tell. `basis`: the window that the configuration or the table of models named then; 0: none.
  */
-export type LearntWindow = {
-  readonly tokens: number
-  readonly source: 'server' | 'named' | 'inferred' | 'unknown'
-  readonly basis: number
-}
+export type LearntWindow = { readonly tokens: number; readonly source: 'server' | 'named' | 'inferred' | 'unknown'; readonly basis: number }
 
 /** `factor`: by how much the tokens of the model exceed our estimate. */
 export type KnownModel = { readonly factor: number; readonly window?: LearntWindow }

@@ -3,10 +3,7 @@ import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { testDeps } from '../../../test/support/vendor-fake.ts'
 import { startAssembly } from './library-reply.ts'
 
-const usage = {
-  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
-  outputTokens: { total: 1, text: 1, reasoning: 0 },
-}
+const usage = { inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } }
 const finish: LanguageModelV4StreamPart = { type: 'finish', usage, finishReason: { unified: 'stop', raw: 'stop' } }
 
 function assemble(...parts: readonly LanguageModelV4StreamPart[]) {

@@ -92,10 +92,6 @@ export function createChainWatch({
       }
       return false
     },
-    state: () => ({
-      valid: problem === undefined ? (whole ? true : undefined) : false,
-      count: at.count,
-      problem,
-    }),
+    state: () => ({ valid: problem === undefined ? (whole ? true : undefined) : false, count: at.count, problem }),
   }
 }

@@ -87,12 +87,7 @@ test('attempts that agree, and one still under way, are fine; the receipts left 
 })
 
 test('a list shows the newest, tells of lines it could not read, and outlives a torn one', () => {
-  expect(listReceipts({ path: `${home.paths.log}.none`, limit: 3 })).toEqual({
-    ok: true,
-    receipts: [],
-    unreadable: 0,
-    torn: false,
-  })
+  expect(listReceipts({ path: `${home.paths.log}.none`, limit: 3 })).toEqual({ ok: true, receipts: [], unreadable: 0, torn: false })
   expect(listReceipts({ path: home.folder, limit: 3 })).toMatchObject({ ok: false, failure: { code: 'unreadable' } })
   const lines = home.log().split('\n')
   const path = `${home.paths.log}.odd`

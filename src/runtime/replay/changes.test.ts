@@ -58,12 +58,7 @@ describe('an altered record diverges', () => {
     [
       'an emergency stop is put in before an application',
       (entries) =>
-        entries.toSpliced(at(entries, 'apply'), 0, {
-          seq: 0,
-          kind: 'external',
-          type: 'estop',
-          body: { type: 'estop', reason: 'stopped' },
-        }),
+        entries.toSpliced(at(entries, 'apply'), 0, { seq: 0, kind: 'external', type: 'estop', body: { type: 'estop', reason: 'stopped' } }),
       'apply a',
     ],
     ['a yes is taken out', (entries) => entries.toSpliced(at(entries, 'approval.decision'), 1), 'apply b'],

@@ -76,12 +76,7 @@ function isShortening(body: unknown): body is Shortening {
 /** The fields that the program reads of each event. */
 const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
   'run.start': shape({ prompt: text, mode: one('structured', 'wiggum'), at: count, model: text, labels, continues }),
-  'model.done': shape({
-    parts: list(part),
-    proposals,
-    usage: shape({ inputTokens: count, outputTokens: count }),
-    model: text,
-  }),
+  'model.done': shape({ parts: list(part), proposals, usage: shape({ inputTokens: count, outputTokens: count }), model: text }),
   'model.fail': shape({ code: text, message: text }),
   'context.trimmed': isTrim,
   'tool.done': shape({ id: text, outcome: shape(outcome) }),

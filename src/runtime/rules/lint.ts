@@ -8,11 +8,7 @@ import { createReport, type ProblemReport } from './problem.ts'
 import { parseGlob } from './text/glob.ts'
 import { compile } from './text/machine.ts'
 
-export type LintOptions = {
-  readonly rules: readonly Rule[]
-  readonly known: KnownTools
-  readonly places: Places
-}
+export type LintOptions = { readonly rules: readonly Rule[]; readonly known: KnownTools; readonly places: Places }
 
 export type KnownTools = {
   readonly builtIn: readonly { readonly name: string; readonly parameters: unknown }[]

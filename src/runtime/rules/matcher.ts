@@ -109,10 +109,7 @@ export function proposalOf({ name, input, ...rest }: SampleCall): Proposal {
 const fields = ['tool', 'risk', 'verdict', 'rule', 'summary', 'writes', 'input'] as const
 
 /** The allowed values of fields that have a fixed set. */
-const choices: { readonly [field: string]: readonly string[] } = {
-  risk: ['low', 'medium', 'high'],
-  verdict: ['allow', 'ask', 'deny'],
-}
+const choices: { readonly [field: string]: readonly string[] } = { risk: ['low', 'medium', 'high'], verdict: ['allow', 'ask', 'deny'] }
 
 function isField(name: string): boolean {
   return fields.some((field) => field === name) || /^input(\.[^.]+)+$/.test(name)

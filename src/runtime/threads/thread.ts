@@ -7,11 +7,7 @@ import type { Call, Judgement, RunEvent } from '../event.ts'
 type OwnEvent = { readonly type: `user.${string}`; readonly id?: string; readonly [detail: string]: unknown }
 
 /** A tool call that a thread requests. It passes the gate as the model's calls do. `id` must be new in the run. */
-type CallRequest = {
-  readonly type: 'propose'
-  readonly id: string
-  readonly call: { readonly name: string; readonly input: JsonObject }
-}
+type CallRequest = { readonly type: 'propose'; readonly id: string; readonly call: { readonly name: string; readonly input: JsonObject } }
 
 /** The events that a thread can see: every event of the run, as frozen copies. */
 export type ThreadEvent = Exclude<RunEvent, { type: 'user' }> | OwnEvent

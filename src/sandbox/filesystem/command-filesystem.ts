@@ -51,11 +51,7 @@ export function prepareFilesystem({ settings, places, folder, blank, cover, user
   const closed = allowedDomains.length === 0 ? offline : {}
   const etc = without.includes('small /etc')
     ? undefined
-    : prepareEtc({
-        run: join(stateHome, 'run'),
-        user: { ...user, name: nameOf(user.uid), home: commandHome },
-        gitUser,
-      })
+    : prepareEtc({ run: join(stateHome, 'run'), user: { ...user, name: nameOf(user.uid), home: commandHome }, gitUser })
   return {
     etc,
     mounts: [

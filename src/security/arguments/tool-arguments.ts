@@ -35,10 +35,7 @@ export function createValidator(): Validator {
       const issues = check(input)
       return issues.length === 0 ? { ok: true, input } : { ok: false, message: describe(issues, schema, input) }
     } catch (error) {
-      return {
-        ok: false,
-        message: `the tool's own schema cannot be checked (${errorText(error)}); report it to the operator`,
-      }
+      return { ok: false, message: `the tool's own schema cannot be checked (${errorText(error)}); report it to the operator` }
     }
   }
 }

@@ -12,9 +12,7 @@ const always: ReadonlySet<string> = new Set(
 )
 
 /** A folder with such a common name is a cache only beside one of these files. */
-const beside: { readonly [name: string]: readonly string[] } = {
-  target: ['Cargo.toml', 'pom.xml', 'build.sbt', 'project.clj'],
-}
+const beside: { readonly [name: string]: readonly string[] } = { target: ['Cargo.toml', 'pom.xml', 'build.sbt', 'project.clj'] }
 
 /** `has` tells whether the folder that contains `name` contains another name too. `parent` is the name of that folder. */
 export function isCacheName(name: string, parent: string, has: (sibling: string) => boolean): boolean {

@@ -77,10 +77,7 @@ describe('values', () => {
   const { value } = redactorOf('hunter22')
   test('strings and keys at any depth, everything else untouched', () => {
     const shown: unknown = value({ a: ['x hunter22', 1, null, true], hunter22: { b: 'y' } })
-    expect(shown).toEqual({
-      a: ['x [redacted:s0]', 1, null, true],
-      '[redacted:s0]': { b: 'y' },
-    })
+    expect(shown).toEqual({ a: ['x [redacted:s0]', 1, null, true], '[redacted:s0]': { b: 'y' } })
   })
   test('errors with message, stack and cause; dates; cycles', () => {
     const error = new Error('bad hunter22', { cause: { header: 'hunter22' } })

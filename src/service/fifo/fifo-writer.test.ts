@@ -34,11 +34,7 @@ describe('while nobody reads', () => {
   test('a message that finds no room does not go out at all, and says so', async () => {
     expect(await writer.write(line('a', 65_000), patient)).toEqual({ ok: true })
     const late = await writer.write(line('b', 1000), soon)
-    expect(late).toEqual({
-      ok: false,
-      begun: false,
-      message: `${den.path('interact_out')}: nobody made room for the message in 30 ms`,
-    })
+    expect(late).toEqual({ ok: false, begun: false, message: `${den.path('interact_out')}: nobody made room for the message in 30 ms` })
     expect(await writer.write(line('c', 100), patient)).toEqual({ ok: true })
     expect(await read(2)).toEqual(['a65000', 'c100'])
   })

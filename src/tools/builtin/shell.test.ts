@@ -174,12 +174,7 @@ describe('what works', () => {
         told.push({ readOnly, view, network })
         return spawnPlain(asked)
       }
-      const deps = {
-        spawn,
-        planOf: () => plan,
-        env: cleanEnvironment({ home: folder.root }),
-        maxOutputBytes: 1_000,
-      }
+      const deps = { spawn, planOf: () => plan, env: cleanEnvironment({ home: folder.root }), maxOutputBytes: 1_000 }
       await toolFrom(shellKind, deps, shellTimes).invoke({ command: 'x', direct: true, network: ['evil.org'] }, context())
     }
     await toldBy({})

@@ -72,15 +72,7 @@ function read(opening: RepositoryOpening): RepositoryMoves {
   const [was, branch] = (['before', 'after'] as const).map(
     (side) => /^ref: (\S+)/.exec(repository.text(inFolder(folder, 'HEAD'), side))?.[1],
   )
-  return {
-    folder,
-    root,
-    branch: branch === was ? undefined : branch,
-    refs,
-    ...brought,
-    doubts: [...doubts],
-    unread: [...unread],
-  }
+  return { folder, root, branch: branch === was ? undefined : branch, refs, ...brought, doubts: [...doubts], unread: [...unread] }
 }
 
 /** @returns a function that notes why something cannot be read, so that the reading continues */

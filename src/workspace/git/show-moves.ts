@@ -52,11 +52,9 @@ function filesOf(places: readonly string[], id: string): ChangeSet | undefined {
     const commit = history.commit(id)
     const [first] = commit?.parents ?? []
     const parent = first === undefined ? undefined : history.commit(first)
-    const changes = history.differences(parent?.tree, commit?.tree).map(({ name, before, after }) => ({
-      ...namesOf(name),
-      before: before && stateOf(before),
-      after: after && stateOf(after),
-    }))
+    const changes = history
+      .differences(parent?.tree, commit?.tree)
+      .map(({ name, before, after }) => ({ ...namesOf(name), before: before && stateOf(before), after: after && stateOf(after) }))
     return { stage: 'made', changes, content: (change, side) => contentOf(places, change[side]?.sha256) }
   } catch {
     return undefined

@@ -75,10 +75,12 @@ async function complete(count: number): Promise<void> {
     const role = roles[at % 4] ?? 'sysadmin'
     const claim = await talk.client(keys.get(role)).tasks.claim({ role, agent_id: role })
     if (!claim) throw new Error('nothing was left to claim')
-    await talk.client(claim.run_token).activity({
-      ...{ event_type: 'task_completed', task_id: claim.task.task_id, agent_id: role },
-      result: { status: 'success', output: 'ok', tokens_used: 10 },
-    })
+    await talk
+      .client(claim.run_token)
+      .activity({
+        ...{ event_type: 'task_completed', task_id: claim.task.task_id, agent_id: role },
+        result: { status: 'success', output: 'ok', tokens_used: 10 },
+      })
   }
 }
 

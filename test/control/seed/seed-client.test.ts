@@ -84,13 +84,15 @@ async function claimed(agent: string, role: string): Promise<Claim> {
 
 test('GET tasks: the task of the example', async () => {
   const [example] = JSON.parse(golden('tasks')).tasks
-  await at().client().tasks.create({
-    title: example.title,
-    description: example.description,
-    role: example.assigned_to,
-    priority: example.priority,
-    context: example.context,
-  })
+  await at()
+    .client()
+    .tasks.create({
+      title: example.title,
+      description: example.description,
+      role: example.assigned_to,
+      priority: example.priority,
+      context: example.context,
+    })
   expect((await seed('tasks?role=sysadmin')).text).toBe(packed('tasks'))
   expect((await seed('tasks?role=git-admin')).text).toBe('{"tasks":[]}')
 })

@@ -57,14 +57,16 @@ export async function fillControl(at: ControlUnderTest, hostile = ''): Promise<F
   })
 
   const waiting = await claimed(at, keys, 'git-admin', 'Merge PR #42 with conflict resolution')
-  await at.client(waiting.run_token).activity({
-    event_type: 'approval_request',
-    agent_id: 'git-admin',
-    operation: `Merge PR #42 with conflict resolution${hostile}`,
-    reasoning: `Conflict detected in src/index.ts${hostile}`,
-    estimated_tokens: 8_500,
-    details: { branch: 'main', files: ['src/index.ts'], ...extra },
-  })
+  await at
+    .client(waiting.run_token)
+    .activity({
+      event_type: 'approval_request',
+      agent_id: 'git-admin',
+      operation: `Merge PR #42 with conflict resolution${hostile}`,
+      reasoning: `Conflict detected in src/index.ts${hostile}`,
+      estimated_tokens: 8_500,
+      details: { branch: 'main', files: ['src/index.ts'], ...extra },
+    })
 
   const effect = { key: 'mail-week-47', description: `Mail to ops${hostile}` }
   const doubtful = await claimed(at, keys, 'orchestrator', 'Send the weekly report')
@@ -105,10 +107,12 @@ export async function fillControl(at: ControlUnderTest, hostile = ''): Promise<F
 
   async function done(title: string, index: number): Promise<void> {
     const { run_token, task } = await claimed(at, keys, 'orchestrator', title)
-    await at.client(run_token).activity({
-      ...{ event_type: 'task_completed', task_id: task.task_id, agent_id: 'orchestrator', skill_executed: 'jail-status' },
-      result: { status: 'success', output: `Done.${hostile}`, tokens_used: 2_000 + index * 900 },
-    })
+    await at
+      .client(run_token)
+      .activity({
+        ...{ event_type: 'task_completed', task_id: task.task_id, agent_id: 'orchestrator', skill_executed: 'jail-status' },
+        result: { status: 'success', output: `Done.${hostile}`, tokens_used: 2_000 + index * 900 },
+      })
   }
 }
 

@@ -30,10 +30,7 @@ export function linkTo(url: string): PostgresLink {
 
   async function open(near: Socket<End>): Promise<void> {
     const data: End = { peer: near, waiting: [], isDead: false }
-    const far = await Bun.connect<End>({
-      ...{ hostname, port: Number(port), data },
-      socket: { data: forward, close },
-    })
+    const far = await Bun.connect<End>({ ...{ hostname, port: Number(port), data }, socket: { data: forward, close } })
     ends.add(data)
     near.data.peer = far
     for (const bytes of near.data.waiting.splice(0)) far.write(bytes)

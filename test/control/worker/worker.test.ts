@@ -76,11 +76,7 @@ describe.if(needs('bwrap'))('a worker', () => {
   test('tells the runner the skill that matches, and the session before', async () => {
     const { plane, place } = given()
     const port = await plane.agent()
-    const skills = {
-      exists: true,
-      match: () => ({ name: 'jail-status', content: 'Run bastille list.' }),
-      index: () => 'jail-status: look',
-    }
+    const skills = { exists: true, match: () => ({ name: 'jail-status', content: 'Run bastille list.' }), index: () => 'jail-status: look' }
     for (const title of ['One', 'Two']) {
       await plane.add({ title })
       expect(await place.worker(port, `cat >&2; ${result({ output: `${title} ok` })}`, { once: true, skills }).run()).toBe('completed')

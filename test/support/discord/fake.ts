@@ -12,11 +12,7 @@ export const BOT = { id: '1300000000000000001', username: 'braid', bot: true } a
 /** Who writes when a test names nobody. */
 export const ADA = '1500000000000000001'
 
-export type FakeSettings = {
-  readonly heartbeatMs?: number
-  readonly disallowed?: number
-  readonly bucket?: RestSettings['bucket']
-}
+export type FakeSettings = { readonly heartbeatMs?: number; readonly disallowed?: number; readonly bucket?: RestSettings['bucket'] }
 
 export type Said = {
   readonly content?: string

@@ -46,9 +46,6 @@ function reach(port: number, near: Socket<Link>): Promise<Socket<Link>> {
   return Bun.connect<Link>({
     hostname: '127.0.0.1',
     port,
-    socket: {
-      data: (_, bytes) => void (near.data.frozen || near.write(bytes)),
-      close: () => void (near.data.frozen || near.end()),
-    },
+    socket: { data: (_, bytes) => void (near.data.frozen || near.write(bytes)), close: () => void (near.data.frozen || near.end()) },
   })
 }

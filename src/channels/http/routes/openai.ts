@@ -198,12 +198,7 @@ export function assertPlainText(param: string, format: unknown): void {
 type List = 'messages' | 'input'
 
 /** One message of a client, or a call of one of its own tools, or the result of such a call. `callId`: of the call that it is the result of. */
-export type Said = {
-  readonly role: string
-  readonly text: string
-  readonly calls?: readonly PastCall[]
-  readonly callId?: string
-}
+export type Said = { readonly role: string; readonly text: string; readonly calls?: readonly PastCall[]; readonly callId?: string }
 type PastCall = { readonly id: string; readonly name: string; readonly input: string }
 
 /** @throws HttpError 400 that names the message */

@@ -16,7 +16,7 @@ import { withRecords } from '../../../host/open/open-records.ts'
 import { type createRecord, recoverRecord } from '../../../host/records/integrity/create-record.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count, visible } from '../../../kit/text.ts'
-import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
+import { command, type Flags, type Given } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 import { withLogFile } from '../../log-file.ts'
@@ -38,18 +38,15 @@ const serveFlags = {
   controlUser: { type: 'text', about: 'The user of the control plane: it may connect, and its word about approvals counts' },
   logFile: { type: 'text', about: 'Write the log to this file instead of stderr; a full file (5 MB) becomes NAME.1' },
 } as const satisfies Flags
-const listFlags = { ...socketFlag, ...catalogueFlag, ...jsonFlag } as const satisfies Flags
-const checkArgs = { file: { type: 'text', about: 'The catalogue' } } as const satisfies Arguments
-
 /** @throws CliExit when it cannot start; it ends with exit code 0 on a stop signal */
-export const serve = {
+export const serve = command({
   flags: serveFlags,
   examples: [
     ['', 'the built-in operations, for our own user'],
     ['--catalogue /etc/braidclaw/hostd.toml --group braidclaw', 'own operations, for a group'],
   ],
   run: (context, given) => withLogFile(context, given.logFile, (logged) => run(logged, given)),
-} as const satisfies Command<typeof serveFlags>
+})
 
 async function run(context: CliContext, given: Given<typeof serveFlags>): Promise<void> {
   const setup = loadSetup(context, {}, { stays: true })
@@ -116,8 +113,8 @@ function withPeers(
   return { ...catalogue, server: { ...server, gids, controlUids, uids: [...server.uids, ...controlUids] } }
 }
 
-export const check = {
-  args: checkArgs,
+export const check = command({
+  args: { file: { type: 'text', about: 'The catalogue' } },
   flags: jsonFlag,
   examples: [['/etc/braidclaw/hostd.toml', 'every problem at once, by line and field']],
   run(context, { json = false }, { file }) {
@@ -129,11 +126,11 @@ export const check = {
     else context.process.stdout.write(problems.map((problem) => `${file}:${problemLine(problem)}\n`).join(''))
     if (problems.length > 0) throw new CliExit(exitCodes.error)
   },
-} as const satisfies Command<typeof jsonFlag, typeof checkArgs>
+})
 
 /** Asks the running hostd, if there is one and no catalogue is named. */
-export const list = {
-  flags: listFlags,
+export const list = command({
+  flags: { ...socketFlag, ...catalogueFlag, ...jsonFlag },
   examples: [
     ['', 'of the running hostd, else the built-in ones'],
     ['--catalogue /etc/braidclaw/hostd.toml', 'of a file'],
@@ -145,7 +142,7 @@ export const list = {
     const items = asked?.ok ? asked.operations : rows(usable(context, catalogue))
     printList(context, { items, json, lines: items.map(rowLine), none: 'the catalogue has no operations' })
   },
-} as const satisfies Command<typeof listFlags>
+})
 
 function rowLine({ op, about, risk, approval, params, available, unavailable }: OperationRow): string {
   const what = visible(available ? about : `not available: ${unavailable}`)

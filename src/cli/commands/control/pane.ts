@@ -19,7 +19,7 @@ import { errnoOf, errorText } from '../../../kit/errors.ts'
 import { count } from '../../../kit/text.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import { runProgram } from '../../../service/unit/service-run.ts'
-import type { Command, Flags, Given } from '../../args/command.ts'
+import { command, type Flags, type Given } from '../../args/command.ts'
 import { commandError } from '../../exit.ts'
 import { urlFlag } from './connect/control-flags.ts'
 import { withControl } from './connect/with-control.ts'
@@ -40,7 +40,7 @@ const flags = {
 } as const satisfies Flags
 type PaneFlags = Given<typeof flags>
 
-export const pane = {
+export const pane = command({
   flags,
   examples: [
     ['--watch', 'a window for each agent of the control plane, as they come and go'],
@@ -48,7 +48,7 @@ export const pane = {
     ['--follow /var/log/agents/sysadmin.log', 'in this terminal'],
   ],
   run: (context, given) => (given.follow === undefined ? show(context, given) : follow(context, resolve(context.cwd, given.follow))),
-} as const satisfies Command<typeof flags>
+})
 
 async function follow({ process: { stdout, stderr } }: CliContext, path: string): Promise<void> {
   const filter = createLogFilter()

@@ -11,7 +11,7 @@ import type { WorkerEnd } from '../../../control/worker/worker-options.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { quote, visible } from '../../../kit/text.ts'
 import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
-import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
+import { type Arguments, command, type Flags, type Given } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { withEnvFile } from '../../env-file.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
@@ -65,7 +65,7 @@ const args = {
 
 type WorkerFlags = { readonly [Name in keyof Given<typeof flags>]?: Given<typeof flags>[Name] | undefined }
 
-export const worker = {
+export const worker = command({
   flags,
   args,
   examples: [
@@ -82,7 +82,7 @@ export const worker = {
   ],
   run: (context, given, { command }) =>
     withLogFile(withEnvFile(context, given.envFile), given.logFile, (logged) => workFor(logged, given, command)),
-} as const satisfies Command<typeof flags, typeof args>
+})
 
 /** Works until it is stopped. @throws CliExit */
 export async function workFor(context: CliContext, given: WorkerFlags, command: readonly string[] = []): Promise<void> {

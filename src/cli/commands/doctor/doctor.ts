@@ -9,7 +9,7 @@ import { FailureError } from '../../../host/failure.ts'
 import { openRecords } from '../../../host/open/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import type { Memory } from '../../../memory/memory.ts'
-import type { Command, Flags } from '../../args/command.ts'
+import { command, type Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { gatewaySettings, managerOf } from '../service/service.ts'
@@ -26,7 +26,7 @@ const flags = {
   ...jsonFlag,
 } as const satisfies Flags
 
-export const doctor = {
+export const doctor = command({
   flags: flags,
   examples: [
     ['', 'read, then do what it says'],
@@ -55,7 +55,7 @@ export const doctor = {
     else context.process.stdout.write(findings.map(told).join(''))
     if (findings.some(({ state }) => state === 'bad')) throw new CliExit(exitCodes.error)
   },
-} as const satisfies Command<typeof flags>
+})
 
 function told({ what, state, says, remedy = [] }: Finding): string {
   const first = `${{ ok: '✓', note: '·', bad: '✗' }[state]} ${what.padEnd(11)} ${says}\n`

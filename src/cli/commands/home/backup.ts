@@ -12,24 +12,14 @@ import { prunable, pruneHome } from '../../../host/records/backup/prune-home.ts'
 import type { OpenCopy } from '../../../host/records/backup/write-backup.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/text.ts'
-import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { command, type Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
 import { progressOn } from '../../print-list.ts'
 
-const backupFlags = { withKeys: { type: 'boolean', about: 'Also the files with API keys' }, ...jsonFlag } as const satisfies Flags
-const backupArgs = {
-  target: { type: 'text', about: 'A folder that is empty or does not exist yet, or a new file NAME.tar.gz' },
-} as const satisfies Arguments
-const restoreFlags = {
-  to: { type: 'text', about: 'The home to be (default: this one); it must be empty' },
-  ...jsonFlag,
-} as const satisfies Flags
-const restoreArgs = { backup: { type: 'text', about: 'What "home backup" wrote' } } as const satisfies Arguments
-
-export const backup = {
-  flags: backupFlags,
-  args: backupArgs,
+export const backup = command({
+  flags: { withKeys: { type: 'boolean', about: 'Also the files with API keys' }, ...jsonFlag },
+  args: { target: { type: 'text', about: 'A folder that is empty or does not exist yet, or a new file NAME.tar.gz' } },
   examples: [
     ['~/backups/monday', 'a folder'],
     ['/mnt/disk/braidclaw.tar.gz --with-keys', 'one file, with the API keys'],
@@ -52,11 +42,11 @@ Files with API keys are left out unless you say --with-keys. The workspace is no
         stderr.write(`note: ${count(leftOut.length, 'path')} left out (links, special files, backups); the manifest names them\n`)
     })
   },
-} as const satisfies Command<typeof backupFlags, typeof backupArgs>
+})
 
-export const restore = {
-  flags: restoreFlags,
-  args: restoreArgs,
+export const restore = command({
+  flags: { to: { type: 'text', about: 'The home to be (default: this one); it must be empty' }, ...jsonFlag },
+  args: { backup: { type: 'text', about: 'What "home backup" wrote' } },
   examples: [
     ['~/backups/monday', 'into the home, which must be empty'],
     ['backup.tar.gz --to /srv/braidclaw', 'elsewhere; then BRAIDCLAW_HOME=/srv/braidclaw'],
@@ -74,7 +64,7 @@ export const restore = {
       stderr.write('to check it: braidclaw rebuild --check, braidclaw receipt verify\n')
     })
   },
-} as const satisfies Command<typeof restoreFlags, typeof restoreArgs>
+})
 
 function copiesBy({ config, log }: CliSetup): OpenCopy {
   return (path, use) => {
@@ -110,7 +100,7 @@ const flags = {
 } as const satisfies Flags
 const dayMs = 86_400_000
 
-export const prune = {
+export const prune = command({
   flags,
   examples: [
     ['--days 365', 'count what is older than a year'],
@@ -150,4 +140,4 @@ still verify, and one receipt more says that it was deleted. Lines in the files 
       await host.close()
     }
   },
-} as const satisfies Command<typeof flags>
+})

@@ -1,6 +1,6 @@
 /** Implements `completion bash | zsh | fish`: it prints a script that calls back for candidates. */
 
-import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { type Arguments, command } from '../../args/command.ts'
 import { usageError } from '../../exit.ts'
 
 const args = { shell: { type: 'choice', values: ['bash', 'zsh', 'fish'], about: 'bash, zsh or fish' } } as const satisfies Arguments
@@ -24,7 +24,7 @@ if [[ "\${funcstack[1]}" = _braidclaw ]]; then _braidclaw "$@"; else compdef _br
 `,
 }
 
-export const completion = {
+export const completion = command({
   args: args,
   examples: [['bash > ~/.local/share/bash-completion/completions/braidclaw', 'for bash']],
   run(context, _, { shell }) {
@@ -32,4 +32,4 @@ export const completion = {
     if (script === undefined) throw usageError(`no completions for "${shell}"; there are: ${Object.keys(scripts).join(', ')}`)
     context.process.stdout.write(script)
   },
-} as const satisfies Command<Flags, typeof args>
+})

@@ -13,7 +13,7 @@ import { builtInNames } from '../../../host/toolset/tool-selection.ts'
 import { count } from '../../../kit/text.ts'
 import { openLibc } from '../../../workspace/changes/tree/libc.ts'
 import { createTurns } from '../../../workspace/changes/turns.ts'
-import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { type Arguments, command, type Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes } from '../../exit.ts'
 
@@ -25,7 +25,7 @@ const flags = {
 } as const satisfies Flags
 const args = { dir: { type: 'text', optional: true, about: 'Folder (default: this one)' } } as const satisfies Arguments
 
-export const trust = {
+export const trust = command({
   flags: flags,
   args: args,
   examples: [
@@ -46,22 +46,15 @@ export const trust = {
     const verb = remove ? (changed.changed ? 'no longer trusted' : 'was not trusted') : changed.changed ? 'trusted' : 'was trusted already'
     context.process.stdout.write(json ? `${JSON.stringify(changed)}\n` : `${changed.folder}: ${verb}\n`)
   },
-} as const satisfies Command<typeof flags, typeof args>
+})
 
 function print(context: CliContext, { folders, notices }: { folders: readonly string[]; notices: readonly string[] }, json: boolean): void {
   context.process.stdout.write(json ? `${JSON.stringify(folders)}\n` : folders.map((folder) => `${folder}\n`).join(''))
   for (const notice of notices) context.process.stderr.write(`note: ${notice}\n`)
 }
 
-const showFlags = {
-  origin: { type: 'boolean', about: 'Say where each value comes from' },
-  ...workspaceFlag,
-  ...jsonFlag,
-} as const satisfies Flags
-const validateFlags = { ...workspaceFlag, ...jsonFlag } as const satisfies Flags
-
-export const show = {
-  flags: showFlags,
+export const show = command({
+  flags: { origin: { type: 'boolean', about: 'Say where each value comes from' }, ...workspaceFlag, ...jsonFlag },
   examples: [
     ['--origin', 'and which file, variable or flag said so'],
     ['--json', 'for scripts'],
@@ -70,10 +63,10 @@ export const show = {
     const { config, origins, redactor } = loadSetup(context, { workspace })
     context.process.stdout.write(redactor.text(showConfig(config, origins, { origin, json, channels: context.channels })))
   },
-} as const satisfies Command<typeof showFlags>
+})
 
-export const validate = {
-  flags: validateFlags,
+export const validate = command({
+  flags: { ...workspaceFlag, ...jsonFlag },
   examples: [['', 'exit 0 when there is none']],
   run(context, { json = false, workspace }) {
     const { home, env, cwd, channels } = context
@@ -92,11 +85,11 @@ export const validate = {
     }
     if (!json) context.process.stdout.write(loaded.file ? `${loaded.file} is valid\n` : `valid: no ${config} yet, the defaults hold\n`)
   },
-} as const satisfies Command<typeof validateFlags>
+})
 
-export const schema = {
+export const schema = command({
   examples: [['> config.schema.json', 'for an editor']],
   run(context) {
     context.process.stdout.write(`${JSON.stringify(configSchema(context.channels), null, 2)}\n`)
   },
-} as const satisfies Command
+})

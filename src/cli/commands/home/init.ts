@@ -7,7 +7,7 @@ import { anyVariable, type Proposal, proposeProviders } from '../../../config/kn
 import { createDatabase } from '../../../host/open/open-records.ts'
 import { choose } from '../../../host/setup/found-models.ts'
 import { errorText } from '../../../kit/errors.ts'
-import type { Command, Flags } from '../../args/command.ts'
+import { command, type Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 
@@ -17,7 +17,7 @@ const flags = {
   ...jsonFlag,
 } as const satisfies Flags
 
-export const init = {
+export const init = command({
   flags: flags,
   examples: [
     ['', 'in your home'],
@@ -28,7 +28,7 @@ export const init = {
     const proposals = await Promise.all(proposeProviders(context.env).map((each) => withModel(context, each)))
     await initialise(context, { workspace, seedDefaults, json, proposals: proposals.flat() })
   },
-} as const satisfies Command<typeof flags>
+})
 
 /** Fills in the model that the server has now; without an answer of the server there is nothing to write. */
 async function withModel(context: CliContext, proposal: Proposal): Promise<Proposal[]> {

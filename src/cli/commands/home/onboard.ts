@@ -14,14 +14,14 @@ import { providerFor } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { type Probe, probeProvider } from '../../../providers/probe-provider.ts'
 import { weaknessOf } from '../../../security/redaction/secret-forms.ts'
-import type { Command } from '../../args/command.ts'
+import { command } from '../../args/command.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 import { askForProvider, Cancelled, type Candidate, createPrompts, type Prompts } from '../../onboard/questions.ts'
 import { initialise } from './init.ts'
 
 type Onboarding = { readonly context: CliContext; readonly setup: CliSetup; readonly prompts: Prompts }
 
-export const onboard = {
+export const onboard = command({
   examples: [['', 'in a terminal']],
   exits: [130],
   async run(context) {
@@ -41,7 +41,7 @@ export const onboard = {
       throw new CliExit(exitCodes.cancelled)
     }
   },
-} as const satisfies Command
+})
 
 /** Returns a provider that works, or that the user wants anyway. Undefined: the offline helper. */
 async function findCandidate(onboarding: Onboarding): Promise<Candidate | undefined> {

@@ -10,13 +10,13 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { count, didYouMean, visible } from '../../../kit/text.ts'
 import { type Models, probeProvider, type ServerModel } from '../../../providers/probe-provider.ts'
 import { catalogueSource } from '../../../providers/wire/facts/catalogue.ts'
-import type { Arguments, Command } from '../../args/command.ts'
+import { type Arguments, command } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
 
 const args = { name: { type: 'text', about: 'Name under [providers.models]', complete: 'providers' } } as const satisfies Arguments
 
-export const list = {
+export const list = command({
   flags: jsonFlag,
   examples: [['', '* marks the default']],
   run(context, { json = false }) {
@@ -34,9 +34,9 @@ export const list = {
       context.process.stdout.write(`${row.default ? '*' : ' '} ${row.name.padEnd(20)} ${row.kind.padEnd(18)} ${row.model}${key}\n`)
     }
   },
-} as const satisfies Command<typeof jsonFlag>
+})
 
-export const test = {
+export const test = command({
   flags: jsonFlag,
   args: args,
   examples: [['local', 'exit 8 when it does not answer']],
@@ -55,7 +55,7 @@ export const test = {
         json ? '' : setup.redactor.text(`error: ${name}: ${probe.failure.message} (${probe.failure.code}, after ${probe.ms} ms)`),
       )
   },
-} as const satisfies Command<typeof jsonFlag, typeof args>
+})
 
 /** Returns the model, or the providers that a wrapper passes requests to. */
 function answering(provider: ProviderConfig): string {
@@ -63,21 +63,20 @@ function answering(provider: ProviderConfig): string {
   return provider.kind === 'router' ? Object.values(provider.routes).join(', ') : provider.model || '(its server is asked)'
 }
 
-const modelArgs = {
-  name: {
-    type: 'text',
-    optional: true,
-    complete: 'providers',
-    about: 'A provider, whose server is asked; or PROVIDER/MODEL, what is known of one model; without it: every provider, and models.toml',
-  },
-} as const satisfies Arguments
-
 type ModelChoice = Partial<ServerModel> & { readonly provider: WireProvider; readonly model: string }
 
 /** Asks servers for their models, shows what is known of those that are configured, and where each fact comes from. */
-export const models = {
+export const models = command({
   flags: jsonFlag,
-  args: modelArgs,
+  args: {
+    name: {
+      type: 'text',
+      optional: true,
+      complete: 'providers',
+      about:
+        'A provider, whose server is asked; or PROVIDER/MODEL, what is known of one model; without it: every provider, and models.toml',
+    },
+  },
   examples: [
     ['ollama', 'the models that its server has'],
     ['', 'the models of every provider, and what is known of those that are configured'],
@@ -125,7 +124,7 @@ export const models = {
       stderr.write(`warn: ${says}\n`)
     }
   },
-} as const satisfies Command<typeof jsonFlag, typeof modelArgs>
+})
 
 async function askForModels(setup: CliSetup, provider: WireProvider): Promise<Models> {
   const message = missingKey(setup, provider.name)

@@ -10,7 +10,7 @@ import { isJsonObject, isObject, type JsonObject, parseJson } from '../../../kit
 import { count, didYouMean, visible } from '../../../kit/text.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import { type ExplainOptions, type Explanation, type LevelName, levelNames } from '../../../security/explain.ts'
-import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { type Arguments, command, type Flags } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
 
@@ -26,7 +26,7 @@ type Result = {
   readonly wrong: readonly string[]
 }
 
-export const test = {
+export const test = command({
   flags,
   args,
   examples: [
@@ -50,7 +50,7 @@ export const test = {
     if (!json) stdout.write(`${results.length - failed} of ${count(results.length, 'expectation')} hold\n`)
     if (failed > 0) throw new CliExit(exitCodes.error, json ? '' : `error: ${count(failed, 'expectation')} of ${file} do not hold`)
   },
-} as const satisfies Command<typeof flags, typeof args>
+})
 
 function textOf(path: string, given: string, isAbsolute: boolean): string {
   try {

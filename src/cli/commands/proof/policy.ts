@@ -14,7 +14,7 @@ import type { RuleFinding } from '../../../runtime/rules/explain.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import { quoteText } from '../../../security/command/syntax/quote.ts'
 import { type Explanation, explainCall, explainCommand, levelNames } from '../../../security/explain.ts'
-import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { type Arguments, command, type Flags } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, toolsFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
 
@@ -31,7 +31,7 @@ const flags = {
 } as const satisfies Flags
 const args = { command: { type: 'text', many: true, optional: true, about: 'The command, after --' } } as const satisfies Arguments
 
-export const explain = {
+export const explain = command({
   flags: flags,
   args: args,
   examples: [
@@ -61,7 +61,7 @@ export const explain = {
     if (words.length === 0) throw usageError(`nothing to explain: braidclaw policy explain -- COMMAND, or --tool NAME --args ARGS`)
     show(await explainCommand(options, commandLine(words)))
   },
-} as const satisfies Command<typeof flags, typeof args>
+})
 
 /** @throws CliExit 2 when the daemon has no such channel */
 function onChannel(setup: CliSetup, name: string | undefined): CliSetup {
@@ -144,7 +144,7 @@ function told({ denies, endsRun, after, until, atMost, changes, asks }: RuleFind
 /** Implements `security show`: every list and level in force, and how commands run on this machine. */
 const securityFlags = { ...jsonFlag, ...autonomyFlag, ...approveFlag, ...workspaceFlag } as const satisfies Flags
 
-export const show = {
+export const show = command({
   flags: securityFlags,
   examples: [
     ['', 'what is allowed, asked about and refused here'],
@@ -158,7 +158,7 @@ export const show = {
     const shown = setup.redactor.value(await policyInForce(setup, standing))
     context.process.stdout.write(json ? `${JSON.stringify(shown)}\n` : page(shown))
   },
-} as const satisfies Command<typeof securityFlags>
+})
 
 function page(shown: PolicyInForce): string {
   const { commands, settings, levels, network } = shown

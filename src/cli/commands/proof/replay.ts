@@ -18,7 +18,7 @@ import type { Memory } from '../../../memory/memory.ts'
 import type { Rejudgement } from '../../../runtime/replay/rejudge.ts'
 import { rejudge } from '../../../runtime/replay/rejudge.ts'
 import type { Replay } from '../../../runtime/replay/replay.ts'
-import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { type Arguments, command, type Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
 import { progressOn } from '../../print-list.ts'
@@ -32,7 +32,7 @@ const flags = {
 const args = { run: { type: 'text', optional: true, about: 'Run id, or "last"' } } as const satisfies Arguments
 
 /** Exit code 0 when every run matches its journal, 9 when one does not, 1 when one needs threads of a program; with `--policy` always 0. */
-export const replay = {
+export const replay = command({
   flags: flags,
   args: args,
   examples: [
@@ -58,7 +58,7 @@ export const replay = {
       }
     })
   },
-} as const satisfies Command<typeof flags, typeof args>
+})
 
 type Again = {
   readonly setup: CliSetup
@@ -138,7 +138,7 @@ const rebuildFlags = {
 } as const satisfies Flags
 
 /** Exit code 0 when turns, conversations, search index and receipts match the journal, 9 when one does not. */
-export const rebuild = {
+export const rebuild = command({
   flags: rebuildFlags,
   examples: [['--check', 'prove that they are what the journal says']],
   exits: [9],
@@ -172,7 +172,7 @@ export const rebuild = {
       if (!equal) throw new CliExit(exitCodes.integrity)
     })
   },
-} as const satisfies Command<typeof rebuildFlags>
+})
 
 function later(untaken: number): string {
   return untaken === 0 ? '' : `; the next turn takes in ${count(untaken, 'line')} of other programs`

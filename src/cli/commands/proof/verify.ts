@@ -7,7 +7,7 @@ import { ruleThread } from '../../../runtime/rules/rule-thread.ts'
 import { sentence } from '../../../runtime/verify/describe-trace.ts'
 import type { VerifyReport } from '../../../runtime/verify/verify-program.ts'
 import { verifyProgram } from '../../../runtime/verify/verify-program.ts'
-import type { Command, Flags } from '../../args/command.ts'
+import { command, type Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 
@@ -18,7 +18,7 @@ const flags = {
 } as const satisfies Flags
 
 /** Exit code 0 when every property holds, 1 when one breaks or is undecided, 2 when a rule cannot be read. */
-export const verify = {
+export const verify = command({
   flags: flags,
   examples: [['--threads my-rules.json', 'with rules of your own (docs/rules.md)']],
   async run(context, { threads, workspace, json = false }) {
@@ -35,7 +35,7 @@ export const verify = {
     )
     if (!report.ok) throw new CliExit(exitCodes.error)
   },
-} as const satisfies Command<typeof flags>
+})
 
 /** Formats the result of `verify` for a person. */
 export function verifyLines(report: VerifyReport, rules: readonly string[]): string[] {

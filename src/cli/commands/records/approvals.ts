@@ -13,24 +13,18 @@ import { approvalRecords, existing, withChanges } from '../../../host/records/ap
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/text.ts'
 import type { Approval } from '../../../memory/approval-table.ts'
-import type { Arguments, Command, Example, Flags, Given } from '../../args/command.ts'
+import { type Arguments, type Command, command, type Example, type Flags, type Given } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
 import { printList } from '../../print-list.ts'
 
-const listFlags = {
-  ...limitOf20,
-  all: { type: 'boolean', about: 'Also those that are answered, used or expired' },
-  ...jsonFlag,
-} as const satisfies Flags
 const decisionFlags = {
   note: { type: 'text', about: 'Why; kept, and shown to the model when it is a no' },
   ...jsonFlag,
 } as const satisfies Flags
 const asked = { id: { type: 'text', about: 'As "approvals list" shows it' } } as const satisfies Arguments
-const ruleArgs = { id: { type: 'whole', about: 'As "approvals rules list" shows it' } } as const satisfies Arguments
 
-export const list = {
-  flags: listFlags,
+export const list = command({
+  flags: { ...limitOf20, all: { type: 'boolean', about: 'Also those that are answered, used or expired' }, ...jsonFlag },
   examples: [
     ['', 'what is asked, and until when'],
     ['--all', 'what was answered, too'],
@@ -43,7 +37,7 @@ export const list = {
       printList(context, { items: found, json, lines, none: all ? 'nothing was asked yet' : 'nothing waits for an answer' })
     })
   },
-} as const satisfies Command<typeof listFlags>
+})
 
 function linesOf({ id, state, expires, risk, reason, summary }: Approval, now: number): string {
   const seconds = Math.ceil((expires - now) / 1000)
@@ -51,7 +45,7 @@ function linesOf({ id, state, expires, risk, reason, summary }: Approval, now: n
   return `${id}  ${state}${left}  ${risk}\n  ${summary}\n  ${reason}`
 }
 
-export const show = {
+export const show = command({
   flags: jsonFlag,
   args: asked,
   examples: [['run_4q2fqk8fd4spk980/call_1', 'with the exact difference']],
@@ -65,7 +59,7 @@ export const show = {
       else if (approval.changes === 1) context.process.stderr.write('its changes are no longer kept\n')
     })
   },
-} as const satisfies Command<typeof jsonFlag, typeof asked>
+})
 
 function deciding(allowed: boolean, examples: readonly Example[]) {
   return {
@@ -97,7 +91,7 @@ export async function decide(context: CliContext, { id, allowed, note, json = fa
   })
 }
 
-export const listRules = {
+export const listRules = command({
   flags: jsonFlag,
   examples: [
     ['', 'what "a" was said to'],
@@ -114,11 +108,11 @@ export const listRules = {
       printList(context, { items: rules, json, lines, none: 'nothing is always allowed' })
     })
   },
-} as const satisfies Command<typeof jsonFlag>
+})
 
-export const revokeRule = {
+export const revokeRule = command({
   flags: jsonFlag,
-  args: ruleArgs,
+  args: { id: { type: 'whole', about: 'As "approvals rules list" shows it' } },
   examples: [['3', 'the third rule']],
   exits: [9],
   async run(context, { json = false }, { id }) {
@@ -127,4 +121,4 @@ export const revokeRule = {
       context.process.stdout.write(json ? `${JSON.stringify({ revoked: rule })}\n` : `revoked: ${allows} is asked about again\n`)
     })
   },
-} as const satisfies Command<typeof jsonFlag, typeof ruleArgs>
+})

@@ -16,49 +16,32 @@ import { count } from '../../../kit/text.ts'
 import type { ChangeSet } from '../../../runtime/changes.ts'
 import type { SetSummary, ShownSet } from '../../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../../workspace/changes/store.ts'
-import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { type Arguments, command, type Flags } from '../../args/command.ts'
 import { jsonFlag, limitOf20, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
 import { decide } from './approvals.ts'
 
-const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags
-const showFlags = {
-  patch: { type: 'boolean', about: 'Print a patch for git apply or patch -p1, also at a terminal' },
-  ...jsonFlag,
-} as const satisfies Flags
 const forceFlag = { force: { type: 'boolean', about: 'Overwrite what was changed since' } } as const satisfies Flags
 const changeFlags = { ...forceFlag, ...jsonFlag } as const satisfies Flags
-const undoFlags = {
-  dryRun: { type: 'boolean', about: 'Show what would be changed back, and change nothing' },
-  ...changeFlags,
-  ...workspaceFlag,
-} as const satisfies Flags
-
-const applyFlags = { yes: { type: 'boolean', short: 'y', about: 'Apply without asking' }, ...jsonFlag } as const satisfies Flags
-
 const about = 'RUN/CALL, its number in "changes list", or "last"'
 const wantedSet = { set: { type: 'text', about, complete: 'changes' } } as const satisfies Arguments
 const wantedOrLast = {
   set: { type: 'text', optional: true, about: `${about} (default: last)`, complete: 'changes' },
 } as const satisfies Arguments
-const wantedPaths = {
-  ...wantedSet,
-  path: { type: 'text', many: true, about: 'A file or folder, from the workspace' },
-} as const satisfies Arguments
 
-export const list = {
-  flags: listFlags,
+export const list = command({
+  flags: { ...limitOf20, ...jsonFlag },
   examples: [['', 'the latest twenty: number, RUN/CALL, state, when, what']],
   async run(context, { limit, json = false }) {
     const { sets, workspace } = await opened(context)
     const shown = sets.slice(0, limit)
     printList(context, { items: shown, json, lines: keptLines(shown, workspace), none: 'no change sets are kept' })
   },
-} as const satisfies Command<typeof listFlags>
+})
 
-export const show = {
-  flags: showFlags,
+export const show = command({
+  flags: { patch: { type: 'boolean', about: 'Print a patch for git apply or patch -p1, also at a terminal' }, ...jsonFlag },
   args: wantedOrLast,
   examples: [
     ['', 'what was changed last'],
@@ -75,10 +58,10 @@ export const show = {
     if (shown.undone.length > 0) context.process.stdout.write(`undone since: ${shown.undone.length} of ${shown.count} paths\n`)
     printDifference(context, set)
   },
-} as const satisfies Command<typeof showFlags, typeof wantedOrLast>
+})
 
-export const undo = {
-  flags: undoFlags,
+export const undo = command({
+  flags: { dryRun: { type: 'boolean', about: 'Show what would be changed back, and change nothing' }, ...changeFlags, ...workspaceFlag },
   args: wantedOrLast,
   examples: [
     ['', 'takes the latest changes in this folder back'],
@@ -105,11 +88,11 @@ export const undo = {
     context.process.stderr.write(`would be undone: ${nameOf(set)} (${whatOf(set)})\n`)
     printDifference(context, back)
   },
-} as const satisfies Command<typeof undoFlags, typeof wantedOrLast>
+})
 
-export const restore = {
+export const restore = command({
   flags: changeFlags,
-  args: wantedPaths,
+  args: { ...wantedSet, path: { type: 'text', many: true, about: 'A file or folder, from the workspace' } },
   examples: [['last src/a.ts docs', 'that file, and everything changed in that folder']],
   async run(context, { force, json }, { set: wanted, path: paths }) {
     const { setup, store, sets } = await opened(context)
@@ -126,9 +109,9 @@ export const restore = {
       apply: (all) => store.restore(set.id, plain, { force: all }),
     })
   },
-} as const satisfies Command<typeof changeFlags, typeof wantedPaths>
+})
 
-export const redo = {
+export const redo = command({
   flags: changeFlags,
   args: wantedOrLast,
   examples: [['last', 'applies again what was undone']],
@@ -145,10 +128,10 @@ export const redo = {
       apply: (all) => store.redo(set.id, { force: all }),
     })
   },
-} as const satisfies Command<typeof changeFlags, typeof wantedOrLast>
+})
 
-export const apply = {
-  flags: applyFlags,
+export const apply = command({
+  flags: { yes: { type: 'boolean', short: 'y', about: 'Apply without asking' }, ...jsonFlag },
   args: wantedSet,
   examples: [['last', 'shows the difference and asks']],
   exits: [9],
@@ -163,9 +146,9 @@ export const apply = {
     const line = `applied: ${count(applied.count, 'path')} of ${nameOf(set)} (${whatOf(set)})`
     context.process.stdout.write(json ? `${JSON.stringify({ name: nameOf(set), ...applied })}\n` : `${line}\n`)
   },
-} as const satisfies Command<typeof applyFlags, typeof wantedSet>
+})
 
-export const drop = {
+export const drop = command({
   flags: jsonFlag,
   args: wantedSet,
   examples: [['2', 'the second of "changes list"']],
@@ -178,7 +161,7 @@ export const drop = {
       json ? `${JSON.stringify({ name: nameOf(set), dropped: true })}\n` : `dropped: ${nameOf(set)} (${whatOf(set)})\n`,
     )
   },
-} as const satisfies Command<typeof jsonFlag, typeof wantedSet>
+})
 
 /** `approval`: the question that the run asked about it, which must be answered in its place. */
 async function openedPending(context: CliContext, wanted: string) {

@@ -7,7 +7,7 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { count, visible } from '../../../kit/text.ts'
 import { createBudgetLedger } from '../../../memory/spend/budget-ledger.ts'
 import { type Spend, spendKeys } from '../../../memory/spend/spend.ts'
-import type { Command, Flags } from '../../args/command.ts'
+import { command, type Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 
 const flags = {
@@ -17,7 +17,7 @@ const flags = {
   ...jsonFlag,
 } as const satisfies Flags
 
-export const cost = {
+export const cost = command({
   flags,
   examples: [
     ['', 'each of the last thirty days, the total, and what is left of each limit'],
@@ -38,7 +38,7 @@ export const cost = {
         stderr.write(`warn: the clock is behind: calls were counted on ${report.dayAhead}; they count today as well\n`)
     })
   },
-} as const satisfies Command<typeof flags>
+})
 
 const heads = ['calls', 'tokens in', 'cached', 'hit', 'tokens out', 'unsettled', 'cost'] as const
 
@@ -101,7 +101,7 @@ function localStart(): string {
 }
 
 /** Implements `budget`: it shows what is spent and reserved of each budget, and when each is free again. */
-export const budget = {
+export const budget = command({
   flags: jsonFlag,
   examples: [
     ['', 'the home, its channels, agents and conversations: spent, reserved, limit'],
@@ -122,7 +122,7 @@ export const budget = {
       if (ahead !== undefined) stderr.write(`warn: the clock is behind: calls were counted on ${ahead}; they count today as well\n`)
     })
   },
-} as const satisfies Command<typeof jsonFlag>
+})
 
 export function budgetLine({ scope, setting, unit, spent, reserved, limit, left, freeAt }: BudgetState): string {
   const held = reserved > 0 ? `, ${shown(reserved, unit)} reserved` : ''

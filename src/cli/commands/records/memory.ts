@@ -11,20 +11,13 @@ import { count, flat } from '../../../kit/text.ts'
 import type { Pin } from '../../../memory/agent-files/pins.ts'
 import { createSearch } from '../../../memory/conversations/search-turns.ts'
 import { clearing } from '../../../receipts/without-run.ts'
-import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { command, type Flags } from '../../args/command.ts'
 import { agentFlag, jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
 
-const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags
-const searchFlags = { limit: { ...limitOf20.limit, default: 10 }, ...jsonFlag } as const satisfies Flags
-const searchArgs = { query: { type: 'text', many: true, about: 'Words to look for' } } as const satisfies Arguments
-const showArgs = { conversation: { type: 'text', about: 'Conversation id, or "last"' } } as const satisfies Arguments
-const clearFlags = { yes: { type: 'boolean', about: 'Really' }, ...jsonFlag } as const satisfies Flags
-const exportArgs = { conversation: { type: 'text', optional: true, about: 'Only this conversation' } } as const satisfies Arguments
-
-export const list = {
-  flags: listFlags,
+export const list = command({
+  flags: { ...limitOf20, ...jsonFlag },
   examples: [['--limit 5', 'the latest five']],
   exits: [9],
   async run(context, { limit, json = false }) {
@@ -36,11 +29,11 @@ export const list = {
       printList(context, { items: found, json, lines, none: 'no conversations yet' })
     })
   },
-} as const satisfies Command<typeof listFlags>
+})
 
-export const search = {
-  flags: searchFlags,
-  args: searchArgs,
+export const search = command({
+  flags: { limit: { ...limitOf20.limit, default: 10 }, ...jsonFlag },
+  args: { query: { type: 'text', many: true, about: 'Words to look for' } },
   examples: [['"previous topic"', 'best matches first']],
   exits: [9],
   async run(context, { limit, json = false }, { query: words }) {
@@ -52,11 +45,11 @@ export const search = {
       printList(context, { items: hits, json, lines, none: `nothing found for "${words.join(' ')}"` })
     })
   },
-} as const satisfies Command<typeof searchFlags, typeof searchArgs>
+})
 
-export const show = {
+export const show = command({
   flags: jsonFlag,
-  args: showArgs,
+  args: { conversation: { type: 'text', about: 'Conversation id, or "last"' } },
   examples: [
     ['last', 'the latest'],
     ['conversation_4q2fqk8fd4spk980 --json', 'one of "memory list", for scripts'],
@@ -72,11 +65,11 @@ export const show = {
       }
     })
   },
-} as const satisfies Command<typeof jsonFlag, typeof showArgs>
+})
 
 /** Writes a receipt first, so that a deletion and a loss can be told apart; when that fails, it deletes nothing. */
-export const clear = {
-  flags: clearFlags,
+export const clear = command({
+  flags: { yes: { type: 'boolean', about: 'Really' }, ...jsonFlag },
   examples: [['--yes', 'this cannot be undone']],
   exits: [9],
   async run(context, { yes = false, json = false }) {
@@ -92,10 +85,10 @@ export const clear = {
       )
     })
   },
-} as const satisfies Command<typeof clearFlags>
+})
 
-export const exportAll = {
-  args: exportArgs,
+export const exportAll = command({
+  args: { conversation: { type: 'text', optional: true, about: 'Only this conversation' } },
   examples: [
     ['> memory.jsonl', 'everything'],
     ['last', 'the latest conversation'],
@@ -109,7 +102,7 @@ export const exportAll = {
       }
     })
   },
-} as const satisfies Command<Flags, typeof exportArgs>
+})
 
 /** Reports the running turns, whose conversations are not deleted. */
 function underWay({ underWay: runs }: { readonly underWay: number }): string {
@@ -119,20 +112,18 @@ function underWay({ underWay: runs }: { readonly underWay: number }): string {
 const when = (at: number) => new Date(at).toISOString().slice(0, 16).replace('T', ' ')
 
 const flags = { ...agentFlag, ...jsonFlag } as const satisfies Flags
-const pinArgs = { fact: { type: 'text', many: true, about: 'What is to be kept, word for word' } } as const satisfies Arguments
-const unpinArgs = { number: { type: 'whole', about: 'As "memory pins" shows it' } } as const satisfies Arguments
 
-export const pin = {
+export const pin = command({
   flags,
-  args: pinArgs,
+  args: { fact: { type: 'text', many: true, about: 'What is to be kept, word for word' } },
   examples: [['"I live in Lisbon"', 'for the agent of every turn']],
   run(context, { agent, json = false }, { fact: words }) {
     const pinned = pinsOf(context, agent).add(words.join(' '))
     context.process.stdout.write(json ? `${JSON.stringify(pinned)}\n` : `pinned as ${pinned.number}: ${pinned.text}\n`)
   },
-} as const satisfies Command<typeof flags, typeof pinArgs>
+})
 
-export const pins = {
+export const pins = command({
   flags,
   examples: [['--agent coder', 'to one agent']],
   run(context, { agent, json = false }) {
@@ -141,17 +132,17 @@ export const pins = {
     if (found.length === 0 && !json) context.process.stderr.write('nothing is pinned\n')
     context.process.stdout.write(json ? `${JSON.stringify(found)}\n` : found.map(pinLine).join(''))
   },
-} as const satisfies Command<typeof flags>
+})
 
-export const unpin = {
+export const unpin = command({
   flags,
-  args: unpinArgs,
+  args: { number: { type: 'whole', about: 'As "memory pins" shows it' } },
   examples: [['2', 'the second']],
   run(context, { agent, json = false }, { number }) {
     const unpinned = pinsOf(context, agent).remove(number)
     context.process.stdout.write(json ? `${JSON.stringify(unpinned)}\n` : `unpinned: ${unpinned.text}\n`)
   },
-} as const satisfies Command<typeof flags, typeof unpinArgs>
+})
 
 function pinLine({ number, text }: Pin): string {
   return `${number}  ${text.replaceAll('\n', '\n   ')}\n`

@@ -21,31 +21,13 @@ import { anchorLine, parseAnchor } from '../../../receipts/form/anchor.ts'
 import { listReceipts, showReceipt } from '../../../receipts/list-receipts.ts'
 import { rotate as rotateLog } from '../../../receipts/rotate.ts'
 import { isOperatorAction, wordsUnder } from '../../../receipts/without-run.ts'
-import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { command } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
 
-const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags
-const showArgs = { receipt: { type: 'text', about: 'Receipt id or number' } } as const satisfies Arguments
-const verifyFlags = {
-  deep: { type: 'boolean', about: 'Also join the journal: every attempt has its receipt, every hash its content' },
-  against: { type: 'text', about: 'An anchor line kept elsewhere, or a file that holds one' },
-  ...jsonFlag,
-} as const satisfies Flags
-const acceptFlags = { note: { type: 'text', about: 'Why; kept for good with the receipt' }, ...jsonFlag } as const satisfies Flags
-const anchorFlags = {
-  to: { type: 'text', about: 'Append the line to this file' },
-  gitNote: { type: 'boolean', about: "Add it to a note on the workspace's HEAD (refs/notes/braidclaw)" },
-  command: { type: 'boolean', about: 'Give it to a command on stdin; no shell' },
-  ...jsonFlag,
-} as const satisfies Flags
-const anchorArgs = {
-  word: { type: 'text', many: true, optional: true, about: 'With --command, after --: the command' },
-} as const satisfies Arguments
-
-export const list = {
-  flags: listFlags,
+export const list = command({
+  flags: { ...limitOf20, ...jsonFlag },
   examples: [['--limit 5', 'the latest five']],
   run(context, { limit, json = false }) {
     const found = listReceipts({ path: loadSetup(context).config.receipts.path, limit })
@@ -60,12 +42,12 @@ export const list = {
     )
     printList(context, { items: found.receipts, json, lines, none: 'no receipts yet' })
   },
-} as const satisfies Command<typeof listFlags>
+})
 
 /** Shows the operator's own text too, when the receipt contains its hash. */
-export const show = {
+export const show = command({
   flags: jsonFlag,
-  args: showArgs,
+  args: { receipt: { type: 'text', about: 'Receipt id or number' } },
   examples: [['7', 'the seventh']],
   async run(context, { json = false }, { receipt: wanted }) {
     const setup = loadSetup(context)
@@ -74,10 +56,14 @@ export const show = {
     const words = isOperatorAction(receipt) ? await withMemory(setup, ({ actions }) => wordsUnder(receipt, actions.wordsOf)) : undefined
     context.process.stdout.write(`${JSON.stringify(words === undefined ? receipt : { ...receipt, words }, null, json ? 0 : 2)}\n`)
   },
-} as const satisfies Command<typeof jsonFlag, typeof showArgs>
+})
 
-export const verify = {
-  flags: verifyFlags,
+export const verify = command({
+  flags: {
+    deep: { type: 'boolean', about: 'Also join the journal: every attempt has its receipt, every hash its content' },
+    against: { type: 'text', about: 'An anchor line kept elsewhere, or a file that holds one' },
+    ...jsonFlag,
+  },
   examples: [
     ['', 'chain, mac, head and checkpoint'],
     ['--deep', 'and that every result matches its hash'],
@@ -96,7 +82,7 @@ export const verify = {
       if (!ok) throw new CliExit(exitCodes.integrity)
     })
   },
-} as const satisfies Command<typeof verifyFlags>
+})
 
 function report({ process: { stdout, stderr } }: CliContext, { found, joined, unfinished, older }: ChainCheck): void {
   for (const { message } of found.warnings) stderr.write(`warning: ${message}\n`)
@@ -120,9 +106,14 @@ function anchorOf(given: string) {
 }
 
 /** Prints the anchor line, and also stores it in each given place. */
-export const anchor = {
-  flags: anchorFlags,
-  args: anchorArgs,
+export const anchor = command({
+  flags: {
+    to: { type: 'text', about: 'Append the line to this file' },
+    gitNote: { type: 'boolean', about: "Add it to a note on the workspace's HEAD (refs/notes/braidclaw)" },
+    command: { type: 'boolean', about: 'Give it to a command on stdin; no shell' },
+    ...jsonFlag,
+  },
+  args: { word: { type: 'text', many: true, optional: true, about: 'With --command, after --: the command' } },
   examples: [
     ['--to /mnt/elsewhere/anchors', 'keep it on another disk'],
     ['--git-note', 'keep it with the code, and push refs/notes/braidclaw'],
@@ -144,11 +135,11 @@ export const anchor = {
       )
     })
   },
-} as const satisfies Command<typeof anchorFlags, typeof anchorArgs>
+})
 
 /** Without a note it only shows what would be accepted. */
-export const accept = {
-  flags: acceptFlags,
+export const accept = command({
+  flags: { note: { type: 'text', about: 'Why; kept for good with the receipt' }, ...jsonFlag },
   examples: [
     ['', 'only look at what would be accepted'],
     ['--note "the disk died; restored Monday\'s copy"', 'accept it'],
@@ -169,7 +160,7 @@ export const accept = {
         throw new CliExit(exitCodes.usage, 'error: nothing was accepted: add --note WHY to accept this as it is; it leaves a receipt')
     })
   },
-} as const satisfies Command<typeof acceptFlags>
+})
 
 function acceptedLines({ database, problems, receipts, receipt }: Accepted): string[] {
   const ownerless = receipts.map(({ first, last }) => (first === last ? `receipt ${first}` : `receipts ${first} to ${last}`))
@@ -188,7 +179,7 @@ function userName(): string {
 }
 
 /** Begins a new file; the chain continues across both files. */
-export const rotate = {
+export const rotate = command({
   flags: jsonFlag,
   examples: [['', 'tool_receipts.log becomes tool_receipts.1.log']],
   exits: [9],
@@ -211,7 +202,7 @@ export const rotate = {
       )
     })
   },
-} as const satisfies Command<typeof jsonFlag>
+})
 
 function rotationDraft(at: number) {
   const [argsHash, resultHash] = [hashJson({}), hashJson({ status: 'allowed', output: '' })]

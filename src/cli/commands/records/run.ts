@@ -6,15 +6,12 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { isObject } from '../../../kit/json.ts'
 import { count, visible } from '../../../kit/text.ts'
 import type { JournalEntry } from '../../../memory/journal/journal-entry.ts'
-import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { command } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
 import { printList } from '../../print-list.ts'
 
-const listFlags = { ...limitOf20, ...jsonFlag } as const satisfies Flags
-const wanted = { run: { type: 'text', about: 'Run id, or "last"' } } as const satisfies Arguments
-
-export const list = {
-  flags: listFlags,
+export const list = command({
+  flags: { ...limitOf20, ...jsonFlag },
   examples: [
     ['', 'the latest twenty'],
     ['--limit 5', 'the latest five'],
@@ -30,11 +27,11 @@ export const list = {
       printList(context, { items: runs, json, lines, none: 'no runs yet' })
     })
   },
-} as const satisfies Command<typeof listFlags>
+})
 
-export const show = {
+export const show = command({
   flags: jsonFlag,
-  args: wanted,
+  args: { run: { type: 'text', about: 'Run id, or "last"' } },
   examples: [
     ['last', 'the latest run'],
     ['run_4q2fqk8fd4spk980 --json', 'one of "run list", for scripts'],
@@ -53,7 +50,7 @@ export const show = {
       context.process.stdout.write(`digest ${digest ?? 'none'}\n`)
     })
   },
-} as const satisfies Command<typeof jsonFlag, typeof wanted>
+})
 
 /** Formats `   3  intent    act call_1  file_read`: the number is the one that a divergence names. */
 export function entryLine({ kind, type, body }: JournalEntry, number: number): string {

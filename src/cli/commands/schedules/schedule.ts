@@ -13,7 +13,7 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
 import { count, cut, flat, visible } from '../../../kit/text.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
-import type { Arguments, Command, Complete, Flags } from '../../args/command.ts'
+import { type Arguments, type Command, type Complete, command, type Flags } from '../../args/command.ts'
 import { messageOf } from '../../args/message-text.ts'
 import { agentFlag, autonomyFlag, jsonFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
@@ -102,7 +102,7 @@ const flags = {
   ...jsonFlag,
 } as const satisfies Flags
 
-export const add = {
+export const add = command({
   flags,
   args,
   examples: [
@@ -144,11 +144,9 @@ Nobody can be asked during such a run: what needs a yes is refused, and the run 
       sayUnserved(context, schedules)
     })
   },
-} as const satisfies Command<typeof flags, typeof args>
+})
 
-const showFlags = { limit: { type: 'whole', default: 10, about: 'How many runs at most' }, ...jsonFlag } as const satisfies Flags
-
-export const list = {
+export const list = command({
   flags: jsonFlag,
   examples: [
     ['', 'all of them'],
@@ -165,10 +163,10 @@ export const list = {
       sayUnserved(context, schedules)
     })
   },
-} as const satisfies Command<typeof jsonFlag>
+})
 
-export const show = {
-  flags: showFlags,
+export const show = command({
+  flags: { limit: { type: 'whole', default: 10, about: 'How many runs at most' }, ...jsonFlag },
   args: scheduleArgs,
   examples: [
     ['report', 'what it does, when it is due, how its last runs ended'],
@@ -185,7 +183,7 @@ export const show = {
       sayUnserved(context, schedules)
     })
   },
-} as const satisfies Command<typeof showFlags, typeof scheduleArgs>
+})
 
 type Change = (schedules: Schedules, name: string) => Schedule
 
@@ -226,7 +224,7 @@ function nextText({ name, next, zone }: Schedule): string {
 /** Implements `schedule run`: it runs a schedule now and shows the answer. */
 const runFlags = { ...modelFlag, ...sandboxFlag, ...jsonFlag } as const satisfies Flags
 
-export const run = {
+export const run = command({
   flags: runFlags,
   args: scheduleArgs,
   examples: [
@@ -257,7 +255,7 @@ export const run = {
       await host.close()
     }
   },
-} as const satisfies Command<typeof runFlags, typeof scheduleArgs>
+})
 
 function note(seen: { answer?: string }, event: AgentEvent): void {
   if (event.type === 'done' && event.result !== undefined) seen.answer = event.result

@@ -14,7 +14,7 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { FIFOS } from '../../../kit/wire.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
 import type { Supervised } from '../../../service/supervise.ts'
-import type { Command, Flags, Given } from '../../args/command.ts'
+import { type Command, command, type Flags, type Given } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, folderFlags, modelFlag, sandboxFlag, serverFlags, workspaceFlag } from '../../args/turn-flags.ts'
 import { withEnvFile } from '../../env-file.ts'
 import { commandError } from '../../exit.ts'
@@ -37,7 +37,7 @@ type DaemonFlags = Given<typeof flags>
 const LEAVE_MS = 1_000
 
 /** @throws CliExit when it cannot start, or when its FIFOs are removed; it ends with exit code 0 on a stop signal */
-export const daemon = {
+export const daemon = command({
   flags: flags,
   examples: [
     ['', 'with the configured model and our built-in tools'],
@@ -61,7 +61,7 @@ export const daemon = {
       interrupt.stop()
     }
   },
-} as const satisfies Command<typeof flags>
+})
 
 function castingOf({ brain, claw, model }: DaemonFlags, bridges: readonly Bridge[], dir: string): FifoRoles {
   return { dir, brain: roleFromFlags('brain', bridges, brain), claw: roleFromFlags('claw', bridges, claw) ?? 'inside', model }

@@ -4,7 +4,7 @@ import type { CliContext } from '../../../channels/terminal/context.ts'
 import { homePaths } from '../../../config/paths.ts'
 import { stopRecords } from '../../../host/records/stop.ts'
 import { createLog } from '../../../host/setup/context.ts'
-import type { Command, Flags } from '../../args/command.ts'
+import { command, type Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 
 const flags = {
@@ -18,7 +18,7 @@ function logOf({ env, process }: CliContext) {
   return createLog({ request: env.BRAIDCLAW_LOG, level: 'warn', write: process.stderr.write, redact: (text) => text, now: Date.now })
 }
 
-export const estop = {
+export const estop = command({
   flags: flags,
   examples: [
     ['--reason "wrong branch"', 'stop every tool of every process now'],
@@ -35,4 +35,4 @@ export const estop = {
       : `stopped: no tool runs until "braidclaw estop --clear" (${path})`
     context.process.stdout.write(json ? `${JSON.stringify({ stopped, reason: now ?? null, path })}\n` : `${words}\n`)
   },
-} as const satisfies Command<typeof flags>
+})

@@ -9,7 +9,7 @@ import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
 import { providerFor } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
-import type { Command, Flags, Given } from '../../args/command.ts'
+import { command, type Flags, type Given } from '../../args/command.ts'
 import { serverFlags } from '../../args/turn-flags.ts'
 import { withEnvFile } from '../../env-file.ts'
 import { withLogFile } from '../../log-file.ts'
@@ -29,7 +29,7 @@ const flags = {
 type ServeFlags = Given<typeof flags>
 
 /** @throws CliExit when it cannot start; it ends with exit code 0 on a stop signal */
-export const serve = {
+export const serve = command({
   flags,
   examples: [
     ['', 'on http://127.0.0.1:4127'],
@@ -37,7 +37,7 @@ export const serve = {
     ['--host 0.0.0.0 --token-file ~/token', 'for other machines too'],
   ],
   run: (context, given) => withLogFile(withEnvFile(context, given.envFile), given.logFile, (logged) => run(logged, given)),
-} as const satisfies Command<typeof flags>
+})
 
 async function run(context: CliContext, given: ServeFlags): Promise<void> {
   const setup = withHttp(loadServer(context, given), given)

@@ -21,7 +21,7 @@ import { isAlive, ownerOf } from '../../../memory/journal/process-owner.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import { chooseManager, managerKinds } from '../../../service/unit/choose-manager.ts'
 import type { ServiceManager, ServiceRun, ServiceState } from '../../../service/unit/service-run.ts'
-import type { Command, Flags } from '../../args/command.ts'
+import { type Command, command, type Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes } from '../../exit.ts'
 
@@ -29,16 +29,14 @@ const managerFlag = {
   manager: { type: 'choice', values: managerKinds, about: 'Which service manager (default: the one that answers here)' },
 } as const satisfies Flags
 
-const installFlags = {
-  port: { type: 'whole', min: 1, max: 65_535, about: 'The port of the server (default: channels.http.port)' },
-  host: { type: 'text', about: 'The address of the server (default: channels.http.host)' },
-  keepKeys: { type: 'boolean', about: 'Keep the keys that only this shell has in keys.env, so that the service has them too' },
-  print: { type: 'boolean', about: 'Print the file for the service manager, and install nothing' },
-  ...managerFlag,
-} as const satisfies Flags
-
-export const install = {
-  flags: installFlags,
+export const install = command({
+  flags: {
+    port: { type: 'whole', min: 1, max: 65_535, about: 'The port of the server (default: channels.http.port)' },
+    host: { type: 'text', about: 'The address of the server (default: channels.http.host)' },
+    keepKeys: { type: 'boolean', about: 'Keep the keys that only this shell has in keys.env, so that the service has them too' },
+    print: { type: 'boolean', about: 'Print the file for the service manager, and install nothing' },
+    ...managerFlag,
+  },
   examples: [
     ['', 'install it; "service start" starts it now'],
     ['--print --manager systemd', 'look at the unit first'],
@@ -61,7 +59,7 @@ export const install = {
     tellOfKeys(context, missingKeys(setup), keepKeys)
     context.process.stderr.write(`${afterwards(manager)}\n`)
   },
-} as const satisfies Command<typeof installFlags>
+})
 
 export const start = simple('Start it now; it says where it answers, or why it ended', async (context, manager) => {
   assertInstalled(manager)
@@ -83,10 +81,8 @@ export const restart = simple('Stop it and start it again, for example after an 
   return `restarted (${manager.kind})${await startService(context, manager)}`
 })
 
-const statusFlags = { ...managerFlag, ...jsonFlag } as const satisfies Flags
-
-export const status = {
-  flags: statusFlags,
+export const status = command({
+  flags: { ...managerFlag, ...jsonFlag },
   examples: [
     ['', 'exit code 0 when it runs, 1 when not'],
     ['--json', 'for scripts'],
@@ -98,16 +94,14 @@ export const status = {
     context.process.stdout.write(json ? `${JSON.stringify(shown)}\n` : `${described(manager, state)}\n`)
     if (!state.running) throw new CliExit(exitCodes.error)
   },
-} as const satisfies Command<typeof statusFlags>
+})
 
-const logFlags = {
-  lines: { type: 'whole', short: 'n', min: 1, max: 100_000, default: 50, about: 'How many of the last lines' },
-  follow: { type: 'boolean', short: 'f', about: 'Keep printing new lines, until Ctrl-C' },
-  ...managerFlag,
-} as const satisfies Flags
-
-export const logs = {
-  flags: logFlags,
+export const logs = command({
+  flags: {
+    lines: { type: 'whole', short: 'n', min: 1, max: 100_000, default: 50, about: 'How many of the last lines' },
+    follow: { type: 'boolean', short: 'f', about: 'Keep printing new lines, until Ctrl-C' },
+    ...managerFlag,
+  },
   examples: [
     ['', 'the last 50 lines'],
     ['-f -n 200', 'the last 200 lines, and what follows'],
@@ -128,7 +122,7 @@ export const logs = {
     await child.exited
     interrupt.stop()
   },
-} as const satisfies Command<typeof logFlags>
+})
 
 /** Names the file with what it printed instead of logging, because it ended too early or by a bug. */
 function tellOfCrash({ process: { stderr } }: CliContext, path: string): void {

@@ -6,7 +6,7 @@ import { withMemory } from '../../../host/open/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import type { TokenLimits, TokenRow } from '../../../memory/access-tokens.ts'
 import { autonomyLevels } from '../../../security/settings.ts'
-import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
+import { type Arguments, command, type Flags, type Given } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { usageError } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
@@ -22,7 +22,7 @@ const newFlags = {
   ...jsonFlag,
 } as const satisfies Flags
 
-export const create = {
+export const create = command({
   flags: newFlags,
   args: name,
   examples: [
@@ -35,9 +35,9 @@ export const create = {
     const secret = await withMemory(loadSetup(context), ({ tokens }) => makeToken(tokens, { name, scopes: scope, limits: limitsOf(given) }))
     show(context, { name, secret, json })
   },
-} as const satisfies Command<typeof newFlags, typeof name>
+})
 
-export const list = {
+export const list = command({
   flags: jsonFlag,
   examples: [['', 'names, scopes and limits; secrets are not stored']],
   async run(context, { json = false }) {
@@ -45,18 +45,18 @@ export const list = {
     const none = 'no tokens yet; make one: braidclaw token new me --scope admin'
     printList(context, { items: rows, json, lines: rows.map(lineOf), none })
   },
-} as const satisfies Command<typeof jsonFlag>
+})
 
-export const revoke = {
+export const revoke = command({
   args: known,
   examples: [['bot', 'requests with it are refused from now on']],
   async run(context, _flags, { name }) {
     await withMemory(loadSetup(context), ({ tokens }) => revokeToken(tokens, name))
     context.process.stdout.write(`revoked: ${name}\n`)
   },
-} as const satisfies Command<Record<never, never>, typeof known>
+})
 
-export const rotate = {
+export const rotate = command({
   flags: jsonFlag,
   args: known,
   examples: [['bot', 'a new secret; it keeps its conversations']],
@@ -64,7 +64,7 @@ export const rotate = {
     const secret = await withMemory(loadSetup(context), ({ tokens }) => rotateToken(tokens, name))
     show(context, { name, secret, json })
   },
-} as const satisfies Command<typeof jsonFlag, typeof known>
+})
 
 type NewSecret = { readonly name: string; readonly secret: string; readonly json: boolean }
 
@@ -79,12 +79,7 @@ function limitsOf({ tools, autonomy, memory, folder }: Given<typeof newFlags>): 
   const names = tools?.split(',').map((tool) => tool.trim())
   if (names?.some((tool) => !/^[A-Za-z0-9_.-]+$/.test(tool)))
     throw usageError(`--tools ${JSON.stringify(tools)}: names of tools, separated by commas`)
-  return {
-    ...(names ? { tools: names } : {}),
-    ...(autonomy ? { autonomy } : {}),
-    ...(memory ? { memory } : {}),
-    folder,
-  }
+  return { ...(names ? { tools: names } : {}), ...(autonomy ? { autonomy } : {}), ...(memory ? { memory } : {}), folder }
 }
 
 function lineOf({ name, scopes, limits, created, revoked }: TokenRow): string {

@@ -11,7 +11,7 @@ import type { ActiveAgent } from '../../../host/setup/agent-profile.ts'
 import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
-import type { Command, Flags, Given } from '../../args/command.ts'
+import { command, type Flags, type Given } from '../../args/command.ts'
 import { messageOf } from '../../args/message-text.ts'
 import { pasteable } from '../../args/resolve-command.ts'
 import { acceptance, conversationOf, formatOf, turnFlags } from '../../args/turn-flags.ts'
@@ -40,7 +40,7 @@ const flags = {
 } as const satisfies Flags
 type AgentFlags = Given<typeof flags>
 
-export const agent = {
+export const agent = command({
   flags: flags,
   examples: [
     ['', 'a conversation in the terminal'],
@@ -80,7 +80,7 @@ export const agent = {
     })
     if (exitCode !== 0) throw new CliExit(exitCode)
   },
-} as const satisfies Command<typeof flags>
+})
 
 async function forControlPlane(context: CliContext, given: AgentFlags): Promise<void> {
   const { message, continue: latest, continueTurn, resume, attempts, agent, role, workspace, model, autonomy, approveAllMedium } = given

@@ -13,7 +13,7 @@ import { type AgentProfile, agentProfileOf, runAgent, sessionOf, soulOf } from '
 import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
-import type { Arguments, Command } from '../../args/command.ts'
+import { type Arguments, command } from '../../args/command.ts'
 import { messageOf } from '../../args/message-text.ts'
 import { pasteable } from '../../args/resolve-command.ts'
 import { acceptance, conversationOf, type FilterFlags, filterFlags, formatOf } from '../../args/turn-flags.ts'
@@ -25,7 +25,7 @@ const args = {
 } as const satisfies Arguments
 
 /** Joins several words into one question. @throws CliExit with the exit code of the turn, unless it is 0 */
-export const filter = {
+export const filter = command({
   flags: filterFlags,
   args: args,
   examples: [
@@ -52,7 +52,7 @@ export const filter = {
     const code = await answer({ setup, flags, agentProfile, prompt, system: said })
     if (code !== 0) throw new CliExit(code)
   },
-} as const satisfies Command<typeof filterFlags, typeof args>
+})
 
 /** `agent` takes its message after -m, but the filter takes the model there, whose name has no spaces. */
 function assertModelName({ model }: FilterFlags, words: readonly string[]): void {

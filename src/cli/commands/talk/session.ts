@@ -16,7 +16,7 @@ import {
   loadSession,
   type SessionEntry,
 } from '../../../memory/agent-files/session-file.ts'
-import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { type Arguments, command, type Flags } from '../../args/command.ts'
 import { agentFlag, jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 
@@ -26,7 +26,7 @@ import { CliExit, exitCodes } from '../../exit.ts'
  */
 const flags = { ...agentFlag, ...jsonFlag } as const satisfies Flags
 
-export const reset = {
+export const reset = command({
   flags: flags,
   examples: [['', 'sessions/current.jsonl becomes sessions/<time>.jsonl']],
   async run(context, { agent, json = false }) {
@@ -48,17 +48,17 @@ export const reset = {
     if (json) context.process.stdout.write(`${JSON.stringify({ agent: id, archive: archive ?? null })}\n`)
     else context.process.stdout.write(archive === undefined ? `the session of "${id}" is empty\n` : `archived ${archive}\n`)
   },
-} as const satisfies Command<typeof flags>
+})
 
 /** Prints the same bytes as `cat soul.md` when there is nothing else; prints nothing without a soul. */
-export const compose = {
+export const compose = command({
   flags: agentFlag,
   examples: [['--agent coder', 'the text that the model reads first']],
   async run(context, { agent }) {
     const setup = loadSetup(context, { agent })
     context.process.stdout.data(await soulOf(setup, agentProfileOf(setup)))
   },
-} as const satisfies Command<typeof agentFlag>
+})
 
 /** Implements `log EVENT [MESSAGE]`: it adds a script's own line to agent.jsonl, beside those of the turns. */
 const args = {
@@ -66,7 +66,7 @@ const args = {
   message: { type: 'text', optional: true, about: 'More about it (default: none)' },
 } as const satisfies Arguments
 
-export const log = {
+export const log = command({
   flags: agentFlag,
   args: args,
   examples: [['deploy "to staging"', 'a line in agent.jsonl']],
@@ -77,18 +77,11 @@ export const log = {
     const { id, paths } = agentProfileOf(setup)
     appendTrace(paths.log, { agent: id, event, message: redactor.text(message) }, Date.now())
   },
-} as const satisfies Command<typeof agentFlag, typeof args>
+})
 
-const loadFlags = { ...agentFlag, ...jsonFlag } as const satisfies Flags
-const loadArgs = { n: { type: 'whole', optional: true, about: 'Only the last so many entries' } } as const satisfies Arguments
-const appendArgs = {
-  role: { type: 'text', about: 'Who said it: user, assistant, or another word' },
-  content: { type: 'text', optional: true, about: 'What was said (default: stdin)' },
-} as const satisfies Arguments
-
-export const load = {
-  flags: loadFlags,
-  args: loadArgs,
+export const load = command({
+  flags: { ...agentFlag, ...jsonFlag },
+  args: { n: { type: 'whole', optional: true, about: 'Only the last so many entries' } },
   examples: [
     ['', 'everything'],
     ['4 --json', 'the last four entries as JSON lines'],
@@ -106,16 +99,19 @@ export const load = {
       if (context.outputClosed()) return
     }
   },
-} as const satisfies Command<typeof loadFlags, typeof loadArgs>
+})
 
 /** Formats an entry; its further lines are indented. */
 function shown({ ts, role, content }: SessionEntry): string {
   return `${`${ts} ${role}: ${content}`.replaceAll('\n', '\n  ')}\n`
 }
 
-export const append = {
+export const append = command({
   flags: agentFlag,
-  args: appendArgs,
+  args: {
+    role: { type: 'text', about: 'Who said it: user, assistant, or another word' },
+    content: { type: 'text', optional: true, about: 'What was said (default: stdin)' },
+  },
   examples: [['user "Hello"', 'a line in sessions/current.jsonl']],
   async run(context, { agent }, { role, content }) {
     if (!/^\w{1,32}$/.test(role))
@@ -125,17 +121,17 @@ export const append = {
     const said = content ?? (await piped(context))
     appendSession(paths.session, [{ role, content: redactor.text(said) }], Date.now())
   },
-} as const satisfies Command<typeof agentFlag, typeof appendArgs>
+})
 
 async function piped({ process: { stderr } }: CliContext): Promise<string> {
   if (stdinKind() !== 'data') throw new CliExit(exitCodes.usage, 'error: nothing to append: pass the content, or pipe it in')
   return (await readStdin({ patient: true, tell: (line) => stderr.write(`${line}\n`) })).replace(/\n$/, '')
 }
 
-export const count = {
+export const count = command({
   flags: agentFlag,
   examples: [['', 'a number']],
   run(context, { agent }) {
     context.process.stdout.write(`${countSession(agentProfileOf(loadSetup(context, { agent })).paths.session)}\n`)
   },
-} as const satisfies Command<typeof agentFlag>
+})

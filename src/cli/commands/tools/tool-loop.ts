@@ -14,7 +14,7 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { parseToolsOption } from '../../../host/toolset/tools-option.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Provider } from '../../../runtime/port.ts'
-import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
+import { type Arguments, command, type Flags, type Given } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, loggingAgentFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitOf } from '../../exit.ts'
 
@@ -38,7 +38,7 @@ type ToolLoopFlags = Given<typeof flags>
 type Asked = { readonly message: string; readonly system: string; readonly tools: string }
 
 /** Its exit codes differ from those of the other commands: every other error is 1. */
-export const loop = {
+export const loop = command({
   flags: flags,
   args: args,
   examples: [['"Is the disk full?" "Be brief." tools.json 8', 'the contract of every loop']],
@@ -56,7 +56,7 @@ export const loop = {
     if (end.text !== '') context.process.stdout.data(`${end.text}\n`)
     if (end.code !== 0) throw new CliExit(end.code)
   },
-} as const satisfies Command<typeof flags, typeof args>
+})
 
 type Words = { readonly text: string; readonly system: string; readonly tools: string; readonly max: number | undefined }
 

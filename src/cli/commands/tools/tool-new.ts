@@ -10,24 +10,14 @@ import { builtInNames } from '../../../host/toolset/tool-selection.ts'
 import { isToolName, nameRule } from '../../../tools/executable/description.ts'
 import type { ExecutableSurvey } from '../../../tools/executable/executable-source.ts'
 import { extensionOf, type TypeScriptRuntime, templateOf } from '../../../tools/executable/tool-template.ts'
-import type { Arguments, Command, Flags } from '../../args/command.ts'
+import { command } from '../../args/command.ts'
 import { pasteable } from '../../args/resolve-command.ts'
 import { jsonFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 
-const describeFlags = { ...sandboxFlag, ...workspaceFlag, ...jsonFlag } as const satisfies Flags
-const describeArgs = {
-  path: { type: 'text', optional: true, about: 'Folder or executable (default: tools.dir)' },
-} as const satisfies Arguments
-const newFlags = {
-  lang: { type: 'choice', values: ['sh', 'python', 'ts'], about: 'Language of the template (default: sh)' },
-  tools: { type: 'text', about: 'Folder to write it to (default: tools.dir)' },
-} as const satisfies Flags
-const newArgs = { name: { type: 'text', about: 'Name of the tool' } } as const satisfies Arguments
-
-export const describe = {
-  flags: describeFlags,
-  args: describeArgs,
+export const describe = command({
+  flags: { ...sandboxFlag, ...workspaceFlag, ...jsonFlag },
+  args: { path: { type: 'text', optional: true, about: 'Folder or executable (default: tools.dir)' } },
   examples: [['./tools', 'name, risk, parameters, and what is wrong with which']],
   async run(context, { workspace, sandbox = 'auto', json = false }, { path }) {
     const setup = loadSetup(context, { workspace })
@@ -38,7 +28,7 @@ export const describe = {
     context.process.stdout.write(json ? asJson(survey) : asText(survey, at))
     if (survey.refused.length > 0) throw new CliExit(exitCodes.error)
   },
-} as const satisfies Command<typeof describeFlags, typeof describeArgs>
+})
 
 type Surveyed = Extract<ExecutableSurvey, { ok: true }>
 
@@ -64,9 +54,12 @@ function asText({ tools, refused }: Surveyed, at: string): string {
   return `${[...good, ...bad].join('\n')}\n`
 }
 
-export const create = {
-  flags: newFlags,
-  args: newArgs,
+export const create = command({
+  flags: {
+    lang: { type: 'choice', values: ['sh', 'python', 'ts'], about: 'Language of the template (default: sh)' },
+    tools: { type: 'text', about: 'Folder to write it to (default: tools.dir)' },
+  },
+  args: { name: { type: 'text', about: 'Name of the tool' } },
   examples: [['weather --lang python', 'an executable in ~/.braidclaw/tools']],
   async run(context, { lang = 'sh', tools }, { name }) {
     const { config } = loadSetup(context)
@@ -88,7 +81,7 @@ export const create = {
     const describe = `braidclaw tool describe ${pasteable([folder])}`
     context.process.stderr.write(`look at it: ${describe}; offer it in every turn: tools.executables = ["${name}"]\n`)
   },
-} as const satisfies Command<typeof newFlags, typeof newArgs>
+})
 
 /** Tools find their interpreter only in the fixed system path, whatever PATH says. */
 function typeScriptRuntime(): TypeScriptRuntime | undefined {

@@ -20,12 +20,11 @@ import type { ToolSelection } from '../../../host/toolset/tool-selection.ts'
 import { toolsFor } from '../../../host/toolset/tools-option.ts'
 import { readArguments } from '../../../providers/wire/call-arguments.ts'
 import type { AgentEvent, Call, Ending } from '../../../runtime/event.ts'
-import type { Arguments, Command, Flags, Given } from '../../args/command.ts'
+import { command, type Flags, type Given } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, loggingAgentFlag, sandboxFlag, toolsFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { parseObject } from '../proof/policy.ts'
 
-const listFlags = { ...toolsFlag, ...sandboxFlag, ...workspaceFlag, ...jsonFlag } as const satisfies Flags
 const runFlags = {
   json: { type: 'text', about: 'The arguments, a JSON object; "-" reads them from stdin (default: {})' },
   ...toolsFlag,
@@ -41,11 +40,10 @@ const runFlags = {
   ...loggingAgentFlag,
   ...workspaceFlag,
 } as const satisfies Flags
-const runArgs = { name: { type: 'text', about: 'Name of the tool', complete: 'tools' } } as const satisfies Arguments
 type ToolRunFlags = Given<typeof runFlags>
 
-export const list = {
-  flags: listFlags,
+export const list = command({
+  flags: { ...toolsFlag, ...sandboxFlag, ...workspaceFlag, ...jsonFlag },
   examples: [
     ['', '- marks what is not offered, and why'],
     ['--tools ./tools', 'what that folder would offer'],
@@ -59,11 +57,11 @@ export const list = {
       context.process.stdout.write(`${active ? ' ' : '-'} ${name.padEnd(14)} ${risk.padEnd(7)} ${first}${tail}\n`)
     }
   },
-} as const satisfies Command<typeof listFlags>
+})
 
-export const run = {
+export const run = command({
   flags: runFlags,
-  args: runArgs,
+  args: { name: { type: 'text', about: 'Name of the tool', complete: 'tools' } },
   examples: [
     [`file_read --json '{"path":"README.md"}'`, 'read a file'],
     [`shell --dry-run --json '{"command":"sed -i s/a/b/ *.txt"}'`, 'what it would change'],
@@ -86,7 +84,7 @@ export const run = {
     if (dryRun) context.process.stderr.write('nothing would change\n')
     context.process.stdout.data(output.endsWith('\n') || output === '' ? output : `${output}\n`)
   },
-} as const satisfies Command<typeof runFlags, typeof runArgs>
+})
 
 /** Serves an external loop: stdout gets, byte for byte, the tool result as a model would get it, also for a refusal or a failure. */
 async function forLoop(

@@ -17,11 +17,7 @@ export function budgetDayOf(now: number, zone: string): BudgetDay {
   const local = Temporal.Instant.fromEpochMilliseconds(Math.floor(now)).toZonedDateTimeISO(zone)
   const begin = local.startOfDay()
   const date = begin.toPlainDate()
-  return {
-    day: date.toString(),
-    beginsAt: begin.epochMilliseconds,
-    endsAt: date.add({ days: 1 }).toZonedDateTime(zone).epochMilliseconds,
-  }
+  return { day: date.toString(), beginsAt: begin.epochMilliseconds, endsAt: date.add({ days: 1 }).toZonedDateTime(zone).epochMilliseconds }
 }
 
 /** Returns the names of `count` days up to `day`, oldest first. */

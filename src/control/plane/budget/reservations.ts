@@ -21,10 +21,7 @@ import {
   usedToday,
 } from './limits.ts'
 
-export type ReserveCall = {
-  readonly caller: RunCaller
-  readonly request: ReserveRequest
-}
+export type ReserveCall = { readonly caller: RunCaller; readonly request: ReserveRequest }
 
 export type ReserveOutcome = { readonly ok: true; readonly reservation: Reservation } | { readonly ok: false; readonly shortage: Shortage }
 

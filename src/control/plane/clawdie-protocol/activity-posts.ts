@@ -235,9 +235,7 @@ function* assertFewEscalations({ caller, post: { agent_id: agentId }, role }: Er
     throw new PlaneRefusal(
       'too_many',
       `${open} escalations ${role === null ? 'of unknown agents' : `of agent ${agentId}`} are open; wait until the orchestrator has worked on them`,
-      {
-        retry_after_ms: 60_000,
-      },
+      { retry_after_ms: 60_000 },
     )
 }
 

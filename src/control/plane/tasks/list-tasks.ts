@@ -14,11 +14,7 @@ type Filter = { readonly where: readonly string[]; readonly params: readonly Par
 export function* listTasks(caller: Caller, query: TaskQuery): Command<TaskPage> {
   const scope = scopeOf(caller, query)
   const { rows, next } = yield* page(allOf(scope, filterOf(query)), query)
-  return {
-    tasks: yield* withDetails(rows),
-    next: next === undefined ? null : idOf('TASK', next),
-    counts: yield* countByStatus(scope),
-  }
+  return { tasks: yield* withDetails(rows), next: next === undefined ? null : idOf('TASK', next), counts: yield* countByStatus(scope) }
 }
 
 /** Returns the filters that the counts have in common: those that a reader of the page seldom changes. */

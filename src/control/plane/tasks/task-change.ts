@@ -51,12 +51,7 @@ export function* changeTask(
 /** These columns decide the place of a task in the queue. */
 const queueColumns = new Set(['status', 'queue_at', 'role', 'agent_id'])
 
-type TaskEvent = {
-  readonly type: string
-  readonly actor: string
-  readonly data?: Record<string, unknown>
-  readonly agentId?: string
-}
+type TaskEvent = { readonly type: string; readonly actor: string; readonly data?: Record<string, unknown>; readonly agentId?: string }
 
 /** Records what happened to a task, with its last run. */
 export function* recordTask(context: PlaneContext, row: Row, { type, actor, data, agentId }: TaskEvent): Command<void> {

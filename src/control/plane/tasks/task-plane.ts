@@ -124,9 +124,7 @@ function assertVersion(task: Row, version: number | undefined): void {
   throw new PlaneRefusal(
     'version_conflict',
     `${id} has version ${int(task, 'version')}, not ${version}: somebody changed it; read it again`,
-    {
-      version: int(task, 'version'),
-    },
+    { version: int(task, 'version') },
   )
 }
 

@@ -95,9 +95,7 @@ export function createWaitingClaims(context: PlaneContext): WaitingClaims {
 
   store.listen('tasks', serveAll)
   store.listen('agents', () => void checkWakes().catch(() => undefined))
-  return {
-    claim: (call) => (call.request.wait_ms === 0 ? claimNow(call) : inRole(call.request.role, (queue) => claimIn(queue, call))),
-  }
+  return { claim: (call) => (call.request.wait_ms === 0 ? claimNow(call) : inRole(call.request.role, (queue) => claimIn(queue, call))) }
 }
 
 type WaitingRole = { readonly queue: RoleQueue; readonly close: () => void; claims: number }

@@ -64,11 +64,7 @@ function sessionOf({ earlier }: ChildRun['copy'], { name }: ForeignRunner): Pick
   return { resumes: true, session: earlier.session }
 }
 
-type ConfinedRun = ChildRun & {
-  readonly task: RunnerTask
-  readonly place: string
-  readonly relay?: ControlRelay
-}
+type ConfinedRun = ChildRun & { readonly task: RunnerTask; readonly place: string; readonly relay?: ControlRelay }
 
 async function confined(run: ConfinedRun): Promise<RunOutcome> {
   const { runner, task, options, confinement, relay, log } = run

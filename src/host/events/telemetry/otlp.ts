@@ -26,11 +26,7 @@ export function otlpSpan(span: Span): OtlpSpan {
   const { runId, start, end } = span
   const traceId = sha256(runId).slice(0, 32)
   const root = idOf(`${runId} turn`)
-  const common = {
-    traceId,
-    startTimeUnixNano: `${Math.trunc(start)}000000`,
-    endTimeUnixNano: `${Math.trunc(end)}000000`,
-  }
+  const common = { traceId, startTimeUnixNano: `${Math.trunc(start)}000000`, endTimeUnixNano: `${Math.trunc(end)}000000` }
   const own = attributesOf(span)
   if (span.kind === 'turn') return { ...common, spanId: root, name: 'invoke_agent braidclaw', kind: 1, ...own }
   const name = span.kind === 'model' ? `chat ${span.model}` : `execute_tool ${span.tool}`

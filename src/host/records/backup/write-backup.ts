@@ -88,13 +88,7 @@ async function copyHome(
   const marked = new Map(known.marks.map(({ folder: at, file, bytes }) => [join(at, file), bytes]))
   const { files, leftOut } = homeFiles(paths.home, { withKeys, except: special })
   const requests: readonly CopyRequest[] = [
-    ...receipts.map(({ from, most }) => ({
-      from,
-      to: join(dirname(names.log), basename(from)),
-      mode: 0o600,
-      exact: true,
-      most,
-    })),
+    ...receipts.map(({ from, most }) => ({ from, to: join(dirname(names.log), basename(from)), mode: 0o600, exact: true, most })),
     ...files.map(({ path, mode }) => wantedFile(join(paths.home, path), path, { mode, bytes: marked.get(join(paths.home, path)) })),
   ]
   for (const [at, each] of requests.entries()) {

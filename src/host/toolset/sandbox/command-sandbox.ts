@@ -53,10 +53,7 @@ export type SandboxPool = {
 
 type SandboxContext = { readonly setup: Setup; readonly policy: Policy }
 
-type Shared = Confinement & {
-  users: number
-  idle?: ReturnType<typeof setTimeout>
-}
+type Shared = Confinement & { users: number; idle?: ReturnType<typeof setTimeout> }
 
 /** How long an unused sandbox is kept for the next conversation, in milliseconds. */
 const usualIdleMs = 60_000

@@ -61,12 +61,7 @@ export function factsIn(lines: string, model: string): ModelFacts | undefined {
     .split(' ')
   const [contextTokens, maxOutputTokens] = [known(context), known(answer)]
   const prices = { input: known(input), output: known(output), cached: known(cached), cacheWrite: known(cacheWrite) }
-  return {
-    contextTokens,
-    maxOutputTokens,
-    ...(isPriced(prices) ? { prices } : {}),
-    ...(sees === '-' ? {} : { sees: sees.split('+') }),
-  }
+  return { contextTokens, maxOutputTokens, ...(isPriced(prices) ? { prices } : {}), ...(sees === '-' ? {} : { sees: sees.split('+') }) }
 }
 
 /** Tells whether the cost of a call is known: it needs both prices. */

@@ -117,12 +117,6 @@ test('a call that has no canonical form is refused before it runs, and does not 
   const call = { id: 'a', name: 'look', input }
   const engine = createEngine<RunEvent>({ threads: program({ maxToolRounds: 9, maxParallel: 1, maxSameResults: 2 }) })
   engine.send({ type: 'run.start', prompt: 'go', mode: 'structured', at: 0, model: 'm' })
-  engine.send({
-    type: 'model.done',
-    parts: [],
-    proposals: [{ call, judgement }],
-    usage: { inputTokens: 0, outputTokens: 0 },
-    model: 'm',
-  })
+  engine.send({ type: 'model.done', parts: [], proposals: [{ call, judgement }], usage: { inputTokens: 0, outputTokens: 0 }, model: 'm' })
   expect(engine.superstep().selected.map(({ event }) => event.type)).toContain('deny')
 })

@@ -21,10 +21,7 @@ const manifests: { readonly [name: string]: Manifest } = {
     parse: Bun.TOML.parse,
     harmless: [...below('project', [...described, 'classifiers', 'urls']), ...below('tool', ['black', 'ruff', 'isort'])],
   },
-  'cargo.toml': {
-    parse: Bun.TOML.parse,
-    harmless: below('package', [...described, 'categories', 'edition', 'rust-version']),
-  },
+  'cargo.toml': { parse: Bun.TOML.parse, harmless: below('package', [...described, 'categories', 'edition', 'rust-version']) },
 }
 
 export function isManifestOrLock(path: string): boolean {

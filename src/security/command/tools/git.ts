@@ -217,10 +217,7 @@ export const gitRules: { readonly [sub: string]: GitRule } = {
   reflog: { check: only(['show', 'exists'], 'can drop what would bring work back') },
   worktree: { check: only(['list'], 'makes and removes folders') },
   remote: { check: only(['get-url'], 'changes or asks other machines', ['-v', '--verbose']) },
-  stash: {
-    data: '-m --message',
-    check: only(['list', 'show', 'push', 'save', 'pop', 'apply', 'create'], 'throws stashed work away'),
-  },
+  stash: { data: '-m --message', check: only(['list', 'show', 'push', 'save', 'pop', 'apply', 'create'], 'throws stashed work away') },
   config: {
     read: '-f --file',
     data: '--type --default --get-color',

@@ -115,15 +115,7 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
       if (start === undefined) throw new Error(`${folder} has no mark of when it began`)
       const tried = triedIn(folder)
       const isSameAnyway = (raw: RawName, now: EntryStat) => tried(raw, now) || isSameIndex(workspace, folder, raw)
-      return await compare({
-        changes,
-        workspace,
-        view,
-        start,
-        locks: readHeldLocks(),
-        isSameAnyway,
-        pace,
-      })
+      return await compare({ changes, workspace, view, start, locks: readHeldLocks(), isSameAnyway, pace })
     } finally {
       restoreModes(folder, workspace)
     }

@@ -11,14 +11,7 @@ export const changeRows = {
     default: 200,
     about: 'How many change sets can be shown and undone; the oldest beyond that are forgotten. 0 keeps none.',
   },
-  keep_mb: {
-    type: 'whole',
-    min: 0,
-    max: 1_000_000,
-    unit: 'MB',
-    default: 1_000,
-    about: 'How much disk their originals may take.',
-  },
+  keep_mb: { type: 'whole', min: 0, max: 1_000_000, unit: 'MB', default: 1_000, about: 'How much disk their originals may take.' },
   keep_days: {
     type: 'whole',
     min: 0,

@@ -31,9 +31,7 @@ export function showId({ process: { stdout, stderr } }: CliContext, shown: Comma
   stderr.write(shown.text)
 }
 
-export const keyFlags = {
-  to: { type: 'text', about: 'A file for the secret (mode 600), instead of stdout' },
-} as const satisfies Flags
+export const keyFlags = { to: { type: 'text', about: 'A file for the secret (mode 600), instead of stdout' } } as const satisfies Flags
 
 type NewSecret = {
   readonly secret: string

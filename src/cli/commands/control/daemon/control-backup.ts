@@ -6,7 +6,7 @@ import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { backup as backUp, restore as bringBack, copyStore, type TableDigest } from '../../../../control/store/copy-store.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import { count, visible } from '../../../../kit/text.ts'
-import type { Arguments, Command, Flags } from '../../../args/command.ts'
+import { command, type Flags } from '../../../args/command.ts'
 import { jsonFlag } from '../../../args/turn-flags.ts'
 import { withEnvFile } from '../../../env-file.ts'
 import { commandError, usageError } from '../../../exit.ts'
@@ -17,12 +17,10 @@ const databaseFlag = {
   database: { type: 'text', about: 'postgres://… (default: CONTROLPLANE_DATABASE_URL, else SQLite in the home)' },
   ...jsonFlag,
 } as const satisfies Flags
-const backupArgs = { file: { type: 'text', about: 'A new file; only you can read it' } } as const satisfies Arguments
-const restoreArgs = { file: { type: 'text', about: 'A file that "control backup" wrote' } } as const satisfies Arguments
 
-export const backup = {
+export const backup = command({
   flags: databaseFlag,
-  args: backupArgs,
+  args: { file: { type: 'text', about: 'A new file; only you can read it' } },
   examples: [['~/control-monday.sqlite', 'one state of the database, while the daemon serves']],
   details: () =>
     'The file has all tasks, logs and artifacts, and hashes of keys and tokens, never these themselves. With PostgreSQL stop the daemons first, or use pg_dump.',
@@ -41,11 +39,11 @@ export const backup = {
       text: `backed up ${placeOf(context, settings)} to ${path}: ${sentenceOf(tables)}, ${Math.ceil(bytes / 1024)} KiB\n`,
     })
   },
-} as const satisfies Command<typeof databaseFlag, typeof backupArgs>
+})
 
-export const restore = {
+export const restore = command({
   flags: databaseFlag,
-  args: restoreArgs,
+  args: { file: { type: 'text', about: 'A file that "control backup" wrote' } },
   examples: [['~/control-monday.sqlite', 'into a home without a control plane; BRAIDCLAW_HOME names another home']],
   details: () => 'Every table is compared with the file afterwards. For a new operator token: braidclaw control init --new-token.',
   async run(bare, { database, json = false }, { file }) {
@@ -58,16 +56,14 @@ export const restore = {
     const place = placeOf(context, settings)
     show(context, { json, value: { database: place, ...summaryOf(tables) }, text: `restored to ${place}: ${sentenceOf(tables)}\n` })
   },
-} as const satisfies Command<typeof databaseFlag, typeof restoreArgs>
+})
 
-const migrateFlags = {
-  from: { type: 'text', about: 'Where it is now: postgres://…, or a SQLite file (default: the one in the home)' },
-  to: { type: 'text', about: 'An empty database, postgres://… (default: CONTROLPLANE_DATABASE_URL)' },
-  ...jsonFlag,
-} as const satisfies Flags
-
-export const migrate = {
-  flags: migrateFlags,
+export const migrate = command({
+  flags: {
+    from: { type: 'text', about: 'Where it is now: postgres://…, or a SQLite file (default: the one in the home)' },
+    to: { type: 'text', about: 'An empty database, postgres://… (default: CONTROLPLANE_DATABASE_URL)' },
+    ...jsonFlag,
+  },
   examples: [
     ['--to postgres://control@db.example.org/control', 'copies, compares every table, says how to switch'],
     ['', 'to CONTROLPLANE_DATABASE_URL, whose password is then on no command line'],
@@ -92,7 +88,7 @@ export const migrate = {
     })
     context.process.stderr.write(next)
   },
-} as const satisfies Command<typeof migrateFlags>
+})
 
 const next = `to switch: set CONTROLPLANE_DATABASE_URL in config.env of the home, where "control backup" reads it too, and start the daemon.
 Keep the old file until you have seen that all is well; do not start a daemon on it again: the two databases would then differ.

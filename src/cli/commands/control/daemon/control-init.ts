@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs'
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import type { Plane } from '../../../../control/contract/plane.ts'
-import type { Command, Flags } from '../../../args/command.ts'
+import { command, type Flags } from '../../../args/command.ts'
 import { jsonFlag } from '../../../args/turn-flags.ts'
 import { withEnvFile } from '../../../env-file.ts'
 import { commandError } from '../../../exit.ts'
@@ -18,7 +18,7 @@ const flags = {
   ...jsonFlag,
 } as const satisfies Flags
 
-export const init = {
+export const init = command({
   flags,
   examples: [
     ['', 'makes the database and the first operator token; may be run again'],
@@ -34,7 +34,7 @@ export const init = {
       show(context, { token, place, json })
     })
   },
-} as const satisfies Command<typeof flags>
+})
 
 /** Returns the new token; undefined when there is one already. */
 async function tokenFor(

@@ -9,7 +9,7 @@ import { type OpenControlOptions, type OpenedControl, openControl } from '../../
 import { isLoopback } from '../../../../http/listen.ts'
 import { listenProblem } from '../../../../http/serve-api.ts'
 import { aborted } from '../../../../kit/abort.ts'
-import type { Command, Flags, Given } from '../../../args/command.ts'
+import { command, type Flags, type Given } from '../../../args/command.ts'
 import { withEnvFile } from '../../../env-file.ts'
 import { CliExit, commandError, usageError } from '../../../exit.ts'
 import { withLogFile } from '../../../log-file.ts'
@@ -34,7 +34,7 @@ const flags = {
 type ServeFlags = Given<typeof flags>
 
 /** @throws CliExit when it cannot start; it ends with exit code 0 on a stop signal */
-export const serve = {
+export const serve = command({
   flags,
   examples: [
     ['', 'on http://127.0.0.1:3100, with SQLite in the home'],
@@ -43,7 +43,7 @@ export const serve = {
     ['--allow-host control.example.org', 'behind a proxy that other machines reach under this name'],
   ],
   run: (context, given) => withLogFile(withEnvFile(context, given.envFile), given.logFile, (logged) => run(logged, given)),
-} as const satisfies Command<typeof flags>
+})
 
 async function run(context: CliContext, given: ServeFlags): Promise<void> {
   const env = controlEnv(context, given)

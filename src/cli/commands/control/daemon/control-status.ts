@@ -6,7 +6,7 @@ import type { Agent, Budget } from '../../../../control/contract/fleet-shapes.ts
 import type { Task, TaskQuery } from '../../../../control/contract/task-shapes.ts'
 import { sleep } from '../../../../kit/abort.ts'
 import { count, grouped } from '../../../../kit/text.ts'
-import type { Command, Flags } from '../../../args/command.ts'
+import { command, type Flags } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
 import { controlExits, controlFlags } from '../connect/control-flags.ts'
 import { show, terminalWidth } from '../connect/screen.ts'
@@ -19,7 +19,7 @@ const flags = {
   ...controlFlags,
 } as const satisfies Flags
 
-export const status = {
+export const status = command({
   flags,
   examples: [
     ['', 'budget, what needs you and the command for it, queues, agents'],
@@ -40,7 +40,7 @@ export const status = {
       if (!context.outputClosed()) throw new CliExit(exitCodes.cancelled)
     })
   },
-} as const satisfies Command<typeof flags>
+})
 
 async function print(
   context: CliContext,

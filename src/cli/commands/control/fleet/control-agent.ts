@@ -4,7 +4,7 @@
  */
 
 import type { Agent, NewAgentKey } from '../../../../control/contract/fleet-shapes.ts'
-import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'
+import { type Arguments, type Command, command, type Example, type Flags } from '../../../args/command.ts'
 import { commandError, usageError } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { nameOf, tokensOf } from '../connect/argument-values.ts'
@@ -13,7 +13,7 @@ import { keyFlags, show, showKey, showSecret, terminalWidth } from '../connect/s
 import { type Control, withControl } from '../connect/with-control.ts'
 import { agentLines, agentState, keyLines, operatorLines } from '../text/fleet-text.ts'
 
-export const list = {
+export const list = command({
   flags: controlFlags,
   examples: [
     ['', 'all agents: what each works on, when it was last seen'],
@@ -27,29 +27,26 @@ export const list = {
       printList(context, { items: agents, json: given.json ?? false, lines: agentLines(agents, Date.now(), terminalWidth()), none })
     })
   },
-} as const satisfies Command<typeof controlFlags>
+})
 
-const newAgent = { agent: { type: 'text', about: 'Its name: letters, digits, ".", "_" and "-"' } } as const satisfies Arguments
 export const agentArgs = { agent: { type: 'text', about: 'Its name', complete: proposeControlAgents } } as const satisfies Arguments
 
-const addFlags = {
-  role: {
-    type: 'text',
-    short: 'r',
-    about: 'What it does; it may claim the tasks of this role (default: its name)',
-    complete: proposeRoles,
+export const add = command({
+  flags: {
+    role: {
+      type: 'text',
+      short: 'r',
+      about: 'What it does; it may claim the tasks of this role (default: its name)',
+      complete: proposeRoles,
+    },
+    description: { type: 'text', short: 'd', about: 'A note about it' },
+    daily: { type: 'text', about: 'The tokens that it may spend a day: 5000, 100k' },
+    noHeartbeat: { type: 'boolean', about: 'Switch its heartbeat off, which it reads in the state' },
+    key: { type: 'boolean', about: 'Also make its key, which is shown once' },
+    ...keyFlags,
+    ...controlFlags,
   },
-  description: { type: 'text', short: 'd', about: 'A note about it' },
-  daily: { type: 'text', about: 'The tokens that it may spend a day: 5000, 100k' },
-  noHeartbeat: { type: 'boolean', about: 'Switch its heartbeat off, which it reads in the state' },
-  key: { type: 'boolean', about: 'Also make its key, which is shown once' },
-  ...keyFlags,
-  ...controlFlags,
-} as const satisfies Flags
-
-export const add = {
-  flags: addFlags,
-  args: newAgent,
+  args: { agent: { type: 'text', about: 'Its name: letters, digits, ".", "_" and "-"' } },
   examples: [
     ['sysadmin', 'of the role sysadmin'],
     ['db-admin-2 --role db-admin --daily 50k --key --to db-admin-2.key', 'with a key, into a file that only you can read'],
@@ -69,18 +66,16 @@ export const add = {
         context.process.stderr.write(`added ${id} (${role}); its worker: braidclaw control worker ${who} --key-file ${to ?? 'FILE'}\n`)
     })
   },
-} as const satisfies Command<typeof addFlags, typeof newAgent>
+})
 
-const editFlags = {
-  role: { type: 'text', short: 'r', about: 'Its role from now on', complete: proposeRoles },
-  description: { type: 'text', short: 'd', about: 'A note about it' },
-  daily: { type: 'text', about: 'The tokens that it may spend a day, or none' },
-  heartbeat: { type: 'choice', values: ['on', 'off'], about: 'Whether its heartbeat is on' },
-  ...controlFlags,
-} as const satisfies Flags
-
-export const edit = {
-  flags: editFlags,
+export const edit = command({
+  flags: {
+    role: { type: 'text', short: 'r', about: 'Its role from now on', complete: proposeRoles },
+    description: { type: 'text', short: 'd', about: 'A note about it' },
+    daily: { type: 'text', about: 'The tokens that it may spend a day, or none' },
+    heartbeat: { type: 'choice', values: ['on', 'off'], about: 'Whether its heartbeat is on' },
+    ...controlFlags,
+  },
   args: agentArgs,
   examples: [['sysadmin --daily 20k --heartbeat on', 'fields that are not named keep their value']],
   exits: controlExits,
@@ -97,15 +92,10 @@ export const edit = {
       show(context, { json: given.json ?? false, ...shown(await control.fleet.edit(id, patch)) })
     })
   },
-} as const satisfies Command<typeof editFlags, typeof agentArgs>
+})
 
-const pauseFlags = {
-  reason: { type: 'text', about: 'Why; its worker and the dashboard show it' },
-  ...controlFlags,
-} as const satisfies Flags
-
-export const pause = {
-  flags: pauseFlags,
+export const pause = command({
+  flags: { reason: { type: 'text', about: 'Why; its worker and the dashboard show it' }, ...controlFlags },
   args: agentArgs,
   examples: [['sysadmin --reason "maintenance until 14:00"', 'it claims nothing until it is resumed; running tasks continue']],
   exits: controlExits,
@@ -117,7 +107,7 @@ export const pause = {
       show(context, { json: given.json ?? false, ...shown(agent, advice) })
     })
   },
-} as const satisfies Command<typeof pauseFlags, typeof agentArgs>
+})
 
 function changing(example: Example, change: (control: Control, id: string) => Promise<Shown>) {
   return {
@@ -182,7 +172,7 @@ export const rotate = making(
   (control, id) => control.fleet.rotateKey(id),
 )
 
-export const listKeys = {
+export const listKeys = command({
   flags: controlFlags,
   args: agentArgs,
   examples: [['sysadmin', 'when each was made and last used; the keys themselves are not stored']],
@@ -194,16 +184,11 @@ export const listKeys = {
       printList(context, { items: keys, json: given.json ?? false, lines: keyLines(keys, Date.now(), terminalWidth()), none })
     })
   },
-} as const satisfies Command<typeof controlFlags, typeof agentArgs>
+})
 
-const revokeArgs = {
-  ...agentArgs,
-  key: { type: 'text', optional: true, about: 'Which one; may be left out where there is only one' },
-} as const satisfies Arguments
-
-export const revoke = {
+export const revoke = command({
   flags: controlFlags,
-  args: revokeArgs,
+  args: { ...agentArgs, key: { type: 'text', optional: true, about: 'Which one; may be left out where there is only one' } },
   examples: [['sysadmin', 'its next request is refused, and its leases are released']],
   exits: controlExits,
   async run(context, given, { agent: typed, key }) {
@@ -213,7 +198,7 @@ export const revoke = {
       show(context, { json: given.json ?? false, value: revoked, text: `revoked: key ${revoked.key_id} of ${agent}\n` })
     })
   },
-} as const satisfies Command<typeof controlFlags, typeof revokeArgs>
+})
 
 async function onlyKey(control: Control, agent: string): Promise<string> {
   const keys = (await control.fleet.keys(agent)).filter(({ revoked_at: revoked }) => revoked === null)
@@ -223,12 +208,9 @@ async function onlyKey(control: Control, agent: string): Promise<string> {
   throw usageError(`${agent} has ${keys.length} keys in force; name one: ${keys.map((each) => each.key_id).join(', ')}`)
 }
 
-const newOperatorArgs = { name: { type: 'text', about: 'The name of its holder, which records show' } } as const satisfies Arguments
-const operatorArgs = { id: { type: 'text', about: 'Its id, as "control operator list" shows it' } } as const satisfies Arguments
-
-export const createOperator = {
+export const createOperator = command({
   flags: makeFlags,
-  args: newOperatorArgs,
+  args: { name: { type: 'text', about: 'The name of its holder, which records show' } },
   examples: [
     ['anna', 'shown only once; its holder may do everything'],
     ['ci --to ci.token', 'into a file that only you can read'],
@@ -246,9 +228,9 @@ export const createOperator = {
       })
     })
   },
-} as const satisfies Command<typeof makeFlags, typeof newOperatorArgs>
+})
 
-export const listOperators = {
+export const listOperators = command({
   flags: controlFlags,
   examples: [['', 'names and ids; the tokens themselves are not stored']],
   exits: controlExits,
@@ -263,11 +245,11 @@ export const listOperators = {
       })
     })
   },
-} as const satisfies Command<typeof controlFlags>
+})
 
-export const revokeOperator = {
+export const revokeOperator = command({
   flags: controlFlags,
-  args: operatorArgs,
+  args: { id: { type: 'text', about: 'Its id, as "control operator list" shows it' } },
   examples: [['op-2', 'its next request is refused']],
   exits: controlExits,
   async run(context, given, { id }) {
@@ -276,4 +258,4 @@ export const revokeOperator = {
       show(context, { json: given.json ?? false, value: revoked, text: `revoked: operator token ${revoked.id} of ${revoked.name}\n` })
     })
   },
-} as const satisfies Command<typeof controlFlags, typeof operatorArgs>
+})

@@ -1,7 +1,7 @@
 /** Implements `control budget show | set`. */
 
 import type { Budget, BudgetPatch } from '../../../../control/contract/fleet-shapes.ts'
-import type { Command, Flags, Given } from '../../../args/command.ts'
+import { command, type Flags, type Given } from '../../../args/command.ts'
 import { usageError } from '../../../exit.ts'
 import { namedTokens, tokensOf, zoneOf } from '../connect/argument-values.ts'
 import { controlExits, controlFlags, present } from '../connect/control-flags.ts'
@@ -9,7 +9,7 @@ import { show as print, terminalWidth } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
 import { budgetText } from '../text/fleet-text.ts'
 
-export const show = {
+export const show = command({
   flags: controlFlags,
   examples: [
     ['', 'limit, spent, reserved and left: all, each role, each agent'],
@@ -22,7 +22,7 @@ export const show = {
       print(context, { json: given.json ?? false, value: budget, text: pageOf(budget) })
     })
   },
-} as const satisfies Command<typeof controlFlags>
+})
 
 const setFlags = {
   daily: { type: 'text', about: 'Tokens that all may spend a day: 100000, 100k, 2M, or none for no limit' },
@@ -32,7 +32,7 @@ const setFlags = {
   ...controlFlags,
 } as const satisfies Flags
 
-export const set = {
+export const set = command({
   flags: setFlags,
   examples: [
     ['--daily 100k --role orchestrator=80k --role sysadmin=10k --zone Europe/Ljubljana', 'a limit for all, and for two roles'],
@@ -53,7 +53,7 @@ export const set = {
       print(context, { json: given.json ?? false, value: budget, text: pageOf(budget) })
     })
   },
-} as const satisfies Command<typeof setFlags>
+})
 
 type BudgetChange = Omit<BudgetPatch, 'allocation'> & { readonly roles?: readonly (readonly [string, number | null])[] }
 

@@ -1,7 +1,7 @@
 /** Implements `control schedule list | add | enable | disable | remove`: tasks that the control plane makes by the clock. */
 
 import type { ControlSchedule } from '../../../../control/contract/task-shapes.ts'
-import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'
+import { type Arguments, type Command, command, type Example } from '../../../args/command.ts'
 import { usageError } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { nameOf, zoneOf } from '../connect/argument-values.ts'
@@ -12,7 +12,7 @@ import { draftFlags, draftOf } from '../tasks/change-task.ts'
 import { scheduleLines } from '../text/fleet-text.ts'
 import { moment } from '../text/time-text.ts'
 
-export const list = {
+export const list = command({
   flags: controlFlags,
   examples: [['', 'which there are, when each is due, and its last task']],
   exits: controlExits,
@@ -28,35 +28,33 @@ export const list = {
       })
     })
   },
-} as const satisfies Command<typeof controlFlags>
+})
 
 const { at: _at, after: _after, tz: _tz, parent: _parent, ...taskFlags } = draftFlags
-const addFlags = {
-  every: { type: 'text', about: 'At an interval: 30m, 2h, 1d' },
-  cron: { type: 'text', about: 'By a cron expression: minute hour day month weekday, or @daily' },
-  tz: { type: 'text', about: 'The time zone of --cron, like Europe/Ljubljana (default: the one of this system)' },
-  missed: {
-    type: 'choice',
-    values: ['run-once', 'skip', 'run-all'],
-    about: 'What to do about times when no control plane ran: one task for all (default), none, or one each (100 at most)',
-  },
-  overlap: {
-    type: 'choice',
-    values: ['skip', 'allow'],
-    about: 'While the task before has not ended: make no new one (default), or make it',
-  },
-  disabled: { type: 'boolean', about: 'Add it disabled' },
-  ...taskFlags,
-  ...controlFlags,
-} as const satisfies Flags
-const addArgs = {
-  name: { type: 'text', about: 'Its name: letters, digits, ".", "_" and "-"' },
-  title: { type: 'text', many: true, about: 'The title of its tasks' },
-} as const satisfies Arguments
 
-export const add = {
-  flags: addFlags,
-  args: addArgs,
+export const add = command({
+  flags: {
+    every: { type: 'text', about: 'At an interval: 30m, 2h, 1d' },
+    cron: { type: 'text', about: 'By a cron expression: minute hour day month weekday, or @daily' },
+    tz: { type: 'text', about: 'The time zone of --cron, like Europe/Ljubljana (default: the one of this system)' },
+    missed: {
+      type: 'choice',
+      values: ['run-once', 'skip', 'run-all'],
+      about: 'What to do about times when no control plane ran: one task for all (default), none, or one each (100 at most)',
+    },
+    overlap: {
+      type: 'choice',
+      values: ['skip', 'allow'],
+      about: 'While the task before has not ended: make no new one (default), or make it',
+    },
+    disabled: { type: 'boolean', about: 'Add it disabled' },
+    ...taskFlags,
+    ...controlFlags,
+  },
+  args: {
+    name: { type: 'text', about: 'Its name: letters, digits, ".", "_" and "-"' },
+    title: { type: 'text', many: true, about: 'The title of its tasks' },
+  },
   examples: [
     ['jails --every 30m --role sysadmin Check that every jail runs', 'a heartbeat'],
     ['vacuum --cron "0 3 * * sun" --tz Europe/Ljubljana --role db-admin --budget 20k Vacuum the database', 'once a week'],
@@ -82,7 +80,7 @@ export const add = {
       show(context, { json: given.json ?? false, value: added, text: `added ${scheduleLine(added)}\n` })
     })
   },
-} as const satisfies Command<typeof addFlags, typeof addArgs>
+})
 
 const args = { schedule: { type: 'text', about: 'Its name or id', complete: proposeControlSchedules } } as const satisfies Arguments
 
@@ -104,7 +102,7 @@ function changing(example: Example, change: (control: Control, id: string) => Pr
 export const enable = changing(['jails', 'from the next due time on'], (control, id) => control.schedules.setEnabled(id, true))
 export const disable = changing(['jails', 'it makes no task until it is enabled'], (control, id) => control.schedules.setEnabled(id, false))
 
-export const remove = {
+export const remove = command({
   flags: controlFlags,
   args,
   examples: [['jails', 'the tasks that it made stay']],
@@ -115,7 +113,7 @@ export const remove = {
       show(context, { json: given.json ?? false, value: { schedule, removed: true }, text: `removed ${schedule}\n` })
     })
   },
-} as const satisfies Command<typeof controlFlags, typeof args>
+})
 
 /** Returns the id of a schedule, because people type its name. */
 async function idOf(control: Control, typed: string): Promise<string> {

@@ -2,7 +2,7 @@
 
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
-import type { Command, Flags, Given } from '../../../args/command.ts'
+import { command, type Flags, type Given } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
 import { idOf } from '../connect/argument-values.ts'
 import {
@@ -29,7 +29,7 @@ const flags = {
   ...controlFlags,
 } as const satisfies Flags
 
-export const events = {
+export const events = command({
   flags,
   examples: [
     ['', 'the latest 50, oldest first'],
@@ -42,7 +42,7 @@ export const events = {
     const asked = { query: queryOf(given), after, limit, follow, json }
     await withControl(context, given, (control, { signal }) => printEvents(context, control, { ...asked, signal }))
   },
-} as const satisfies Command<typeof flags>
+})
 
 type Query = { readonly type?: string; readonly task_id?: string; readonly run_id?: string; readonly agent_id?: string }
 
@@ -98,13 +98,8 @@ export async function* allAfter(control: Control, query: Query, after: number): 
 
 const kinds = ['budget', 'agents', 'schedules', 'tasks', 'runs', 'approvals', 'ledger', 'events'] as const
 
-const exportFlags = {
-  only: { type: 'choice', values: kinds, many: true, about: 'Only this kind; may be repeated' },
-  ...urlFlag,
-} as const satisfies Flags
-
-export const exportAll = {
-  flags: exportFlags,
+export const exportAll = command({
+  flags: { only: { type: 'choice', values: kinds, many: true, about: 'Only this kind; may be repeated' }, ...urlFlag },
   examples: [
     ['> fleet.jsonl', 'one JSON object a line; "kind" says what it is'],
     ['--only tasks --only runs', 'only these'],
@@ -119,7 +114,7 @@ export const exportAll = {
       for (const kind of kinds) if (chosen.includes(kind)) await exportKind(context, sources(control)[kind])
     })
   },
-} as const satisfies Command<typeof exportFlags>
+})
 
 type RecordSource = AsyncIterable<object>
 

@@ -8,7 +8,7 @@ import type { Run } from '../../../../control/contract/run-shapes.ts'
 import { runStates } from '../../../../control/contract/state-names.ts'
 import { sleep } from '../../../../kit/abort.ts'
 import { grouped } from '../../../../kit/text.ts'
-import type { Arguments, Command, Flags } from '../../../args/command.ts'
+import { type Arguments, command, type Flags } from '../../../args/command.ts'
 import { CliExit, commandError, exitCodes } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { idOf } from '../connect/argument-values.ts'
@@ -26,17 +26,15 @@ import { type Control, withControl } from '../connect/with-control.ts'
 import { oneLine, table } from '../text/table.ts'
 import { runLines, runText } from '../text/task-text.ts'
 
-const listFlags = {
-  task: { type: 'text', about: 'Only of this task', complete: proposeTasks },
-  agent: { type: 'text', about: 'Only of this agent', complete: proposeControlAgents },
-  state: { type: 'choice', values: runStates, about: 'Only in this state' },
-  limit: { type: 'whole', min: 1, max: 200, default: 50, about: 'How many at most' },
-  after: { type: 'text', about: 'Continue after this run of the previous list' },
-  ...controlFlags,
-} as const satisfies Flags
-
-export const list = {
-  flags: listFlags,
+export const list = command({
+  flags: {
+    task: { type: 'text', about: 'Only of this task', complete: proposeTasks },
+    agent: { type: 'text', about: 'Only of this agent', complete: proposeControlAgents },
+    state: { type: 'choice', values: runStates, about: 'Only in this state' },
+    limit: { type: 'whole', min: 1, max: 200, default: 50, about: 'How many at most' },
+    after: { type: 'text', about: 'Continue after this run of the previous list' },
+    ...controlFlags,
+  },
   examples: [
     ['', 'the latest 50: one claim of one task each'],
     ['--state running', 'what runs now'],
@@ -52,13 +50,13 @@ export const list = {
       if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
     })
   },
-} as const satisfies Command<typeof listFlags>
+})
 
 export const runArgs = {
   run: { type: 'text', about: 'Its id, such as RUN-001', complete: proposeControlRuns },
 } as const satisfies Arguments
 
-export const show = {
+export const show = command({
   flags: controlFlags,
   args: runArgs,
   examples: [['RUN-001', 'who ran it, how it ended, its tokens, changes and artifacts']],
@@ -70,15 +68,10 @@ export const show = {
       print(context, { json: given.json ?? false, value: run, text: runText(run, Date.now()) })
     })
   },
-} as const satisfies Command<typeof controlFlags, typeof runArgs>
+})
 
-const logFlags = {
-  follow: { type: 'boolean', short: 'f', about: 'Continue to print until the run has ended, or Ctrl-C' },
-  ...urlFlag,
-} as const satisfies Flags
-
-export const log = {
-  flags: logFlags,
+export const log = command({
+  flags: { follow: { type: 'boolean', short: 'f', about: 'Continue to print until the run has ended, or Ctrl-C' }, ...urlFlag },
   args: runArgs,
   examples: [
     ['RUN-001', 'what its runner printed, byte for byte into a pipe; on a terminal escaped'],
@@ -93,7 +86,7 @@ export const log = {
       if (printed === 0) context.process.stderr.write(`${id} printed nothing${given.follow ? '' : ' so far'}\n`)
     })
   },
-} as const satisfies Command<typeof logFlags, typeof runArgs>
+})
 
 /** Returns the number of bytes. A run that has ended gets no more log, so its state is read before its log. */
 async function printLog(
@@ -138,7 +131,7 @@ const flags = {
   ...controlFlags,
 } as const satisfies Flags
 
-export const artifacts = {
+export const artifacts = command({
   flags,
   args: runArgs,
   examples: [
@@ -158,7 +151,7 @@ export const artifacts = {
       printList(context, { items: run.artifacts, json: given.json ?? false, lines, none: `${id} delivered no artifacts` })
     })
   },
-} as const satisfies Command<typeof flags, typeof runArgs>
+})
 
 /** @throws CliExit 9 for other bytes than were delivered */
 async function save(control: Control, id: string, { name, digest }: Run['artifacts'][number], folder: string): Promise<void> {

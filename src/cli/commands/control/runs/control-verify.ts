@@ -13,7 +13,7 @@ import {
   writeRunFolder,
 } from '../../../../control/manifest/verify-manifest.ts'
 import { visible } from '../../../../kit/text.ts'
-import type { Arguments, Command, Flags } from '../../../args/command.ts'
+import { command } from '../../../args/command.ts'
 import { CliExit, commandError, exitCodes } from '../../../exit.ts'
 import { idOf } from '../connect/argument-values.ts'
 import { controlExits, controlFlags, proposeControlRuns } from '../connect/control-flags.ts'
@@ -22,22 +22,20 @@ import { type Control, withControl } from '../connect/with-control.ts'
 import { oneLine } from '../text/table.ts'
 import { runArgs } from './control-run.ts'
 
-const verifyFlags = {
-  key: { type: 'text', about: 'The public key of the agent, 64 hex digits (default for a run: what its worker reported)' },
-  ...controlFlags,
-} as const satisfies Flags
-const verifyArgs = {
-  what: {
-    type: 'text',
-    about: 'A manifest file, a folder that "control run save" wrote, or a run such as RUN-001',
-    complete: proposeControlRuns,
-  },
-} as const satisfies Arguments
 const exits = [...controlExits, [9, 'the manifest, the log or an artifact is not what was signed']] as const
 
-export const verify = {
-  flags: verifyFlags,
-  args: verifyArgs,
+export const verify = command({
+  flags: {
+    key: { type: 'text', about: 'The public key of the agent, 64 hex digits (default for a run: what its worker reported)' },
+    ...controlFlags,
+  },
+  args: {
+    what: {
+      type: 'text',
+      about: 'A manifest file, a folder that "control run save" wrote, or a run such as RUN-001',
+      complete: proposeControlRuns,
+    },
+  },
   examples: [
     ['RUN-001', 'asks the control plane for the run, its log and artifacts'],
     ['run-7 --key 3f…', 'a folder, offline, against a key that you know'],
@@ -51,7 +49,7 @@ export const verify = {
     const verified = isRun ? await verifiedRun(context, given, idOf('run', what)) : verifiedPath(path, given.key)
     report(context, { verified, what, json: given.json ?? false })
   },
-} as const satisfies Command<typeof verifyFlags, typeof verifyArgs>
+})
 
 function verifiedPath(path: string, key: string | undefined): Verified {
   try {
@@ -119,10 +117,8 @@ function textOf(verified: Verified, what: string): string {
     .join('')
 }
 
-const saveFlags = { to: { type: 'text', about: 'The folder (default: RUN-001-saved, here)' }, ...controlFlags } as const satisfies Flags
-
-export const save = {
-  flags: saveFlags,
+export const save = command({
+  flags: { to: { type: 'text', about: 'The folder (default: RUN-001-saved, here)' }, ...controlFlags },
   args: runArgs,
   examples: [['RUN-001 --to run-1', 'manifest, log and artifacts, which "control verify run-1" checks anywhere']],
   exits,
@@ -136,4 +132,4 @@ export const save = {
       report(context, { verified: writeRunFolder(folder, await carried(control, run)), what: folder, json: given.json ?? false })
     })
   },
-} as const satisfies Command<typeof saveFlags, typeof runArgs>
+})

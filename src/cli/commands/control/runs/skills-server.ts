@@ -8,17 +8,15 @@ import { openLibrary } from '../../../../control/skills/open-library.ts'
 import type { SkillSearch } from '../../../../control/skills/skill-search.ts'
 import { skillsSearchTool } from '../../../../control/skills/skill-search.ts'
 import { visible } from '../../../../kit/text.ts'
-import type { Command, Flags } from '../../../args/command.ts'
+import { command } from '../../../args/command.ts'
 import { commandError, usageError } from '../../../exit.ts'
 
-const flags = {
-  library: { type: 'text', about: 'The library.yaml' },
-  agent: { type: 'text', about: 'The agent whose skills are searched' },
-  role: { type: 'text', short: 'r', about: 'The role of the agent (default: its name)' },
-} as const satisfies Flags
-
-export const skillsServer = {
-  flags,
+export const skillsServer = command({
+  flags: {
+    library: { type: 'text', about: 'The library.yaml' },
+    agent: { type: 'text', about: 'The agent whose skills are searched' },
+    role: { type: 'text', short: 'r', about: 'The role of the agent (default: its name)' },
+  },
   examples: [['--library agent/library.yaml --agent sysadmin', 'speaks MCP on stdin and stdout until its input ends']],
   async run(context, { library: file, agent, role = agent }) {
     if (file === undefined || agent === undefined || role === undefined)
@@ -33,7 +31,7 @@ export const skillsServer = {
       search.close()
     }
   },
-} as const satisfies Command<typeof flags>
+})
 
 function mcpTool(search: SkillSearch): McpTool {
   const tool = skillsSearchTool(search)

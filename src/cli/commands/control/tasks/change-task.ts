@@ -3,7 +3,7 @@
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { priorities } from '../../../../control/contract/state-names.ts'
 import type { Task, TaskDraft, TaskPatch } from '../../../../control/contract/task-shapes.ts'
-import type { Arguments, Command, Example, Flags, Given } from '../../../args/command.ts'
+import { type Arguments, type Command, command, type Example, type Flags, type Given } from '../../../args/command.ts'
 import { messageOf } from '../../../args/message-text.ts'
 import { usageError } from '../../../exit.ts'
 import { idOf, jsonObjectOf, jsonOf, nameOf, timeOf, tokensOf } from '../connect/argument-values.ts'
@@ -51,7 +51,7 @@ const args = {
   },
 } as const satisfies Arguments
 
-export const add = {
+export const add = command({
   flags,
   args,
   examples: [
@@ -71,7 +71,7 @@ export const add = {
       showId(context, { json: given.json ?? false, value: task, id: task.task_id, text })
     })
   },
-} as const satisfies Command<typeof flags, typeof args>
+})
 
 type DraftFlags = Given<typeof draftFlags>
 
@@ -125,7 +125,7 @@ const editFlags = {
   ...controlFlags,
 } as const satisfies Flags
 
-export const edit = {
+export const edit = command({
   flags: editFlags,
   args: taskArgs,
   examples: [
@@ -141,7 +141,7 @@ export const edit = {
       printTasks(context, [await control.tasks.edit(id, patch, given.ifVersion)], given.json),
     )
   },
-} as const satisfies Command<typeof editFlags, typeof taskArgs>
+})
 
 function patchOf(context: CliContext, given: Given<typeof editFlags>): TaskPatch {
   const { title, description, role, agent, priority, label, at, tz: zone, budget, attempts, context: facts, hold, release } = given
@@ -198,23 +198,20 @@ export const retry = changing(
   (control, id, note) => control.tasks.retry(id, note),
 )
 
-const resolveFlags = {
-  key: { type: 'text', about: 'Only the effect with this key (default: all that are in doubt)' },
-  result: { type: 'text', about: 'Its result, as JSON, for "done"' },
-  ...changeFlags,
-} as const satisfies Flags
-const resolveArgs = {
-  ...taskArgs,
-  outcome: {
-    type: 'choice',
-    values: ['done', 'redo', 'give_up'],
-    about: 'done: it happened; redo: it did not, do it again; give_up: the task fails',
+export const resolve = command({
+  flags: {
+    key: { type: 'text', about: 'Only the effect with this key (default: all that are in doubt)' },
+    result: { type: 'text', about: 'Its result, as JSON, for "done"' },
+    ...changeFlags,
   },
-} as const satisfies Arguments
-
-export const resolve = {
-  flags: resolveFlags,
-  args: resolveArgs,
+  args: {
+    ...taskArgs,
+    outcome: {
+      type: 'choice',
+      values: ['done', 'redo', 'give_up'],
+      about: 'done: it happened; redo: it did not, do it again; give_up: the task fails',
+    },
+  },
   examples: [
     ['TASK-001 done', 'you looked: the e-mail was sent'],
     ['TASK-001 redo --key send-mail', 'you looked: it was not'],
@@ -230,7 +227,7 @@ export const resolve = {
       printTasks(context, [await control.tasks.resolve(idOf('task', id), request)], json),
     )
   },
-} as const satisfies Command<typeof resolveFlags, typeof resolveArgs>
+})
 
 function printTasks(context: CliContext, tasks: readonly Task[], json = false): void {
   const text = tasks.map((task) => `${task.task_id}  ${statusText(task)}  ${oneLine(task.title)}\n`).join('')

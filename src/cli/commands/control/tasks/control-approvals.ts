@@ -4,7 +4,7 @@ import type { CliContext } from '../../../../channels/terminal/context.ts'
 import type { Approval, DecisionRequest } from '../../../../control/contract/activity-shapes.ts'
 import { approvalStates } from '../../../../control/contract/state-names.ts'
 import { visibleLines } from '../../../../kit/text.ts'
-import type { Arguments, Command, Example, Flags } from '../../../args/command.ts'
+import { type Arguments, type Command, command, type Example, type Flags } from '../../../args/command.ts'
 import { commandError, usageError } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { idOf } from '../connect/argument-values.ts'
@@ -74,18 +74,16 @@ function remind({ process: { stderr } }: CliContext, { state, note }: Approval):
   if (state === 'revise' && !note) stderr.write('note: without --note the agent does not know what to change\n')
 }
 
-const listFlags = {
-  state: { type: 'choice', values: approvalStates, about: 'Only in this state (default: pending)' },
-  all: { type: 'boolean', about: 'In every state' },
-  agent: { type: 'text', about: 'Only of this agent', complete: proposeControlAgents },
-  task: { type: 'text', about: 'Only of this task', complete: proposeTasks },
-  limit: { type: 'whole', min: 1, max: 200, default: 50, about: 'How many at most' },
-  after: { type: 'text', about: 'Continue after this approval of the previous list' },
-  ...controlFlags,
-} as const satisfies Flags
-
-export const list = {
-  flags: listFlags,
+export const list = command({
+  flags: {
+    state: { type: 'choice', values: approvalStates, about: 'Only in this state (default: pending)' },
+    all: { type: 'boolean', about: 'In every state' },
+    agent: { type: 'text', about: 'Only of this agent', complete: proposeControlAgents },
+    task: { type: 'text', about: 'Only of this task', complete: proposeTasks },
+    limit: { type: 'whole', min: 1, max: 200, default: 50, about: 'How many at most' },
+    after: { type: 'text', about: 'Continue after this approval of the previous list' },
+    ...controlFlags,
+  },
   examples: [
     ['', 'what waits for an answer'],
     ['--all --agent git-admin', 'also what was answered'],
@@ -107,13 +105,11 @@ export const list = {
       if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
     })
   },
-} as const satisfies Command<typeof listFlags>
+})
 
-const showArgs = { approval: { type: 'text', about: 'Its id, such as APPR-042', complete: proposeApprovals } } as const satisfies Arguments
-
-export const show = {
+export const show = command({
   flags: controlFlags,
-  args: showArgs,
+  args: { approval: { type: 'text', about: 'Its id, such as APPR-042', complete: proposeApprovals } },
   examples: [['APPR-042', 'exactly what is asked, by whom and why']],
   exits: controlExits,
   async run(context, given, { approval: id }) {
@@ -122,7 +118,7 @@ export const show = {
       print(context, { json: given.json ?? false, value: approval, text: approvalText(approval, Date.now()) })
     })
   },
-} as const satisfies Command<typeof controlFlags, typeof showArgs>
+})
 
 /** Prints approvals: the questions of agents that an operator answers. */
 export function approvalLines(approvals: readonly Approval[], now: number, width?: number): string[] {

@@ -2,7 +2,7 @@
 
 import { taskStatuses } from '../../../../control/contract/state-names.ts'
 import type { Task, TaskQuery } from '../../../../control/contract/task-shapes.ts'
-import type { Arguments, Command, Flags, Given } from '../../../args/command.ts'
+import { type Arguments, command, type Flags, type Given } from '../../../args/command.ts'
 import { printList } from '../../../print-list.ts'
 import { idOf } from '../connect/argument-values.ts'
 import { controlExits, controlFlags, present, proposeControlAgents, proposeRoles, proposeTasks } from '../connect/control-flags.ts'
@@ -27,7 +27,7 @@ const listFlags = {
 
 export const taskArgs = { task: { type: 'text', about: 'Its id, such as TASK-001', complete: proposeTasks } } as const satisfies Arguments
 
-export const list = {
+export const list = command({
   flags: listFlags,
   examples: [
     ['', 'the latest 50'],
@@ -43,7 +43,7 @@ export const list = {
       if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
     })
   },
-} as const satisfies Command<typeof listFlags>
+})
 
 /** Asks again until a search has found enough tasks or has read all: each request reads only a part. */
 async function listed({ tasks: { list } }: Pick<Control, 'tasks'>, query: TaskQuery, limit: number) {
@@ -72,7 +72,7 @@ function queryOf(given: Given<typeof listFlags>): TaskQuery {
   })
 }
 
-export const show = {
+export const show = command({
   flags: controlFlags,
   args: taskArgs,
   examples: [
@@ -96,15 +96,10 @@ export const show = {
       print(context, { json: given.json ?? false, value: { ...task, effects, runs }, text })
     })
   },
-} as const satisfies Command<typeof controlFlags, typeof taskArgs>
+})
 
-const logFlags = {
-  follow: { type: 'boolean', short: 'f', about: 'Continue to print what happens to it, until Ctrl-C' },
-  ...controlFlags,
-} as const satisfies Flags
-
-export const log = {
-  flags: logFlags,
+export const log = command({
+  flags: { follow: { type: 'boolean', short: 'f', about: 'Continue to print what happens to it, until Ctrl-C' }, ...controlFlags },
   args: taskArgs,
   examples: [
     ['TASK-001', 'what happened to it: who claimed it, which runs, approvals, its end'],
@@ -117,4 +112,4 @@ export const log = {
     const asked = { query: { task_id: idOf('task', task) }, after: 0, follow, json }
     await withControl(context, given, (control, { signal }) => printEvents(context, control, { ...asked, signal }))
   },
-} as const satisfies Command<typeof logFlags, typeof taskArgs>
+})
