@@ -17,7 +17,7 @@ export type ChannelTurn = {
   readonly isStopped?: () => boolean
 }
 
-const nobody = 'nobody is here to approve it; run it in a terminal'
+const nobody = 'nobody is here to approve it; ask where somebody can answer (a terminal, the dashboard, a chat with approvers)'
 const usually = `${nobody}, pass --approve-all-medium, or raise security.autonomy`
 
 /** Says what would let the call run, by the rule that asks; for other rules a higher level would. */

@@ -80,7 +80,7 @@ StartLimitBurst=10
 
 [Service]
 Type=exec
-ExecStart=${[program(argv[0]), ...argv.slice(1).map(quoted)].join(' ')}
+ExecStart=${[program(argv[0]), ...argv.slice(1).map((word) => quoted(word).replaceAll('$', '$$$$'))].join(' ')}
 WorkingDirectory=${escaped(folder)}
 ${Object.entries(env)
   .map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}\n`)
@@ -113,9 +113,9 @@ function program(path: string): string {
   return `"${escaped(path)}"`
 }
 
-/** One word of a command line or assignment: quotes, backslashes, "%" specifiers and "$" variables lose their meaning. */
+/** Quotes a word of an assignment; on a command line "$" begins a variable and is doubled besides. */
 function quoted(word: string): string {
-  return `"${escaped(word).replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('$', '$$$$')}"`
+  return `"${escaped(word).replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 }
 
 /** @throws Error for a line break, which no unit file can contain */

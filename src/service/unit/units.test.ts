@@ -54,6 +54,13 @@ describe('systemd', () => {
     expect(() => systemdUnit({ ...run, argv: ["/a'b/braidclaw"] })).toThrow('install it elsewhere')
   })
 
+  test('a dollar stays one in an assignment, and is doubled in the command line', () => {
+    using run = odd()
+    const text = systemdUnit({ ...run, argv: ['/bin/b', '$x'], env: { HOME: '/home/$me' } })
+    expect(text).toContain('\nEnvironment="HOME=/home/$me"\n')
+    expect(text).toContain('\nExecStart="/bin/b" "$$x"\n')
+  })
+
   test('a line break in a path is refused, because it would add a line to the unit', () => {
     using run = odd()
     expect(() => systemdUnit({ ...run, folder: '/a\nExecStart=/bin/evil' })).toThrow('contains a line break')
