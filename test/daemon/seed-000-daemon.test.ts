@@ -181,14 +181,18 @@ test('a writer that is killed in mid-message is told so, and the next one is hea
   await using agent = stopping(await daemon(at, [], scripted(at, [{ text: 'one' }, { text: 'two' }])))
   await using heard = background(at, `exec cat ${agent.dir}/interact_out > ${at.dir}/heard`)
   const told = () => (existsSync(join(at.dir, 'heard')) ? readFileSync(join(at.dir, 'heard'), 'utf8') : '')
-  for (const half of ['bob\\tremove everything un', 'b']) {
+  const isTold = () => told().includes('bob\t[not answered')
+  for (const [half, isHeard] of [
+    ['bob\\tremove everything un', () => until(isTold)],
+    ['b', () => agent.says(/(cut off: it has no newline[\s\S]*cut off: it has no newline)/)],
+  ] as const) {
     const writer = Bun.spawn(['sh', '-c', `exec 5> ${agent.dir}/interact_in; printf '${half}' >&5; echo wrote; exec sleep 600`], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     for await (const _ of writer.stdout) break
     writer.kill('SIGKILL')
     await writer.exited
-    await Bun.sleep(100)
+    await isHeard()
     const before = told().split('alice\t').length
     expect((await shell(at, `printf 'alice\\thello\\n' > ${agent.dir}/interact_in`)).code).toBe(0)
     await until(() => told().split('alice\t').length > before)

@@ -82,7 +82,7 @@ describe('children', () => {
       .split('\n')
       .filter(Boolean)
       .map((line) => line.split('=')[0] ?? '')
-    const git = ['GIT_TERMINAL_PROMPT', 'GIT_CONFIG_PARAMETERS', 'GIT_OPTIONAL_LOCKS', 'TAR_OPTIONS']
+    const git = ['GIT_TERMINAL_PROMPT', 'GIT_CONFIG_PARAMETERS', 'GIT_OPTIONAL_LOCKS', 'GIT_DISCOVERY_ACROSS_FILESYSTEM', 'TAR_OPTIONS']
     const caches = Object.keys({ ...cacheEnvironment, ...offline })
     const known = [...caches, 'PATH', 'HOME', 'LANG', 'TERM', 'NO_COLOR', 'PAGER', ...git, 'TZ', 'PWD', 'SHLVL', '_', 'TMPDIR']
     expect(names).toContain('PATH')

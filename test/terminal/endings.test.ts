@@ -26,7 +26,7 @@ async function threeReceipts(at: Nest): Promise<void> {
 describe('5: limit', () => {
   test('a model that never stops calling is stopped', async () => {
     using at = home()
-    const { code, stdout, stderr } = await go(at, [call('time', {})])
+    const { code, stdout, stderr } = await go(at, [call('time', {})], ['--max-turns', '5'])
     expect([code, stdout]).toEqual([5, ''])
     expect(stderr).toContain('--max-turns')
     expect(readFileSync(receiptLog(at), 'utf8').trimEnd().split('\n')).toHaveLength(6)
