@@ -97,7 +97,7 @@ test('files are written, listed, read by pages, searched, edited and seen by the
   expect(read).toBe(content)
   expect((await it.run('search', { pattern: 'line 77\\d' })).output.split('\n').length).toBe(10)
   expect((await it.run('file_edit', { path: 'a/ü.txt', old: 'line 2\nline 3\n', new: 'two\nthree\n' })).output).toContain(
-    'at line 2 (the file has CRLF',
+    'at line 2 (line ends stay CRLF)',
   )
   expect((await it.run('shell', { command: 'sed -n 2,3p a/ü.txt | od -c | head -1' })).output).toContain('\\r  \\n')
 })
