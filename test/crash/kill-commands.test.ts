@@ -131,9 +131,9 @@ sandboxed(
   120_000,
 )
 
-/** Without what may be there or not: the companions of the database and the folder of what runs. */
+/** Leaves out what may be there or not: the companions of the database, and the folders that are made ready while a model thinks. */
 function lasting(folder: string): string[] {
   return readdirSync(folder)
-    .filter((name) => name !== 'run' && !/-(wal|shm)$/.test(name))
+    .filter((name) => !['run', 'caches', 'changes'].includes(name) && !/-(wal|shm)$/.test(name))
     .sort()
 }

@@ -50,7 +50,8 @@ export function watchPostgres({ sql, now, log, missed, silent, readOnly }: Postg
     const answer = await answered(sql.unsafe(healthText))
     const row: unknown = Array.isArray(answer) ? answer[0] : undefined
     const [at, events] = [numberIn(row, 'at'), numberIn(row, 'events')]
-    compareClocks(at - (before + now()) / 2)
+    const halfTrip = (now() - before) / 2
+    compareClocks(at - before - halfTrip, halfTrip)
     if (events !== state.events && !state.isAnnounced) missed()
     state.events = events
     state.isAnnounced = false
@@ -67,9 +68,10 @@ export function watchPostgres({ sql, now, log, missed, silent, readOnly }: Postg
     }
   }
 
-  function compareClocks(skew: number): void {
+  /** An answer that took long, perhaps because this process was stopped meanwhile, says little about the clock. */
+  function compareClocks(skew: number, halfTrip: number): void {
     const real = Math.abs(skew) < sameClockMs ? 0 : skew
-    if (Math.abs(real - state.skewMs) < sameClockMs) return
+    if (Math.abs(real - state.skewMs) < sameClockMs + halfTrip) return
     state.skewMs = Math.round(real)
     log('warn', 'the clock of this machine differs from the database, whose time counts', { skew_ms: state.skewMs })
   }
