@@ -8,7 +8,7 @@ const both = { channelIds: [CHANNEL, OTHER_CHANNEL, CLOSED_CHANNEL, '12000000000
 /** Waits as long as requested, but never by the library's own timers. */
 const patient = { sleep: (ms: number) => Bun.sleep(ms) }
 
-/** What Discord repeats is believed. */
+/** Discord is believed when it repeats a refusal. */
 const thrice = (status: number, body: object) => Array.from({ length: 3 }, () => ({ status, body }))
 
 const lines = (count: number) => Array.from({ length: count }, (_, n) => `line ${n} of a long answer`).join('\n')

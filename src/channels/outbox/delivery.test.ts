@@ -60,6 +60,21 @@ test('what is not delivered stays on disk and is tried again with longer rests; 
   expect([texts(), rests, lines[0]]).toEqual([['one', 'one', 'one', 'one'], [5_000, 10_000, 20_000], 'warn answer waits'])
 })
 
+test('an answer that comes in the moment in which the last one is found delivered is sent too', async () => {
+  const { store, texts, delivery } = fixture()
+  const look = store.oldest
+  const state = { isFirst: true }
+  store.oldest = (...of) => {
+    const found = look(...of)
+    if (!found && state.isFirst) queueMicrotask(() => void delivery.deliver({ address: '5', text: 'two' }))
+    if (!found) state.isFirst = false
+    return found
+  }
+  await delivery.deliver({ address: '5', text: 'one' })
+  await until(() => store.unsent().length === 0 && texts().length === 2)
+  expect(texts()).toEqual(['one', 'two'])
+})
+
 test('an address that cannot be reached holds up no other', async () => {
   const { delivery, texts } = fixture(passing)
   await delivery.deliver({ address: '5', text: 'one' })

@@ -32,8 +32,10 @@ export function createDelivery(options: DeliveryOptions): Delivery {
   async function work(address: string, line: Line): Promise<void> {
     try {
       for (let failures = 0; !signal.aborted; ) {
-        const isDone = await deliverOldest(address, options)
-        if (isDone === undefined) return
+        const oldest = store.oldest(channel, address)
+        // At once: a later answer begins a line of its own.
+        if (!oldest) return void end(address, line)
+        const isDone = await deliverOne(oldest, options)
         if (isDone) failures = 0
         else {
           line.tried.resolve()
@@ -43,10 +45,13 @@ export function createDelivery(options: DeliveryOptions): Delivery {
       }
     } catch (error) {
       log('error', 'answers not delivered', { to: address, why: errorText(error) })
-    } finally {
-      lines.delete(address)
-      line.tried.resolve()
     }
+    end(address, line)
+  }
+
+  function end(address: string, line: Line): void {
+    if (lines.get(address) === line) lines.delete(address)
+    line.tried.resolve()
   }
 
   function wake(address: string): Promise<void> {
@@ -61,15 +66,8 @@ export function createDelivery(options: DeliveryOptions): Delivery {
   return {
     async deliver({ address, text, conversationId = '', replyTo, closed }) {
       try {
-        const seq = store.keep({
-          channel,
-          address,
-          text,
-          conversationId,
-          replyTo: replyTo ?? null,
-          isQuestion: closed !== undefined,
-          owner,
-        })
+        const isQuestion = closed !== undefined
+        const seq = store.keep({ channel, address, text, conversationId, replyTo: replyTo ?? null, isQuestion, owner })
         void closed
           ?.then(() => store.forget(seq))
           .catch((error: unknown) => log('warn', 'question not withdrawn', { why: errorText(error) }))
@@ -90,11 +88,11 @@ export function createDelivery(options: DeliveryOptions): Delivery {
   }
 }
 
-/** Delivers the oldest answer, or gives it up. @returns false when it has to be tried again, undefined when nothing waits */
-async function deliverOldest(address: string, { channel, store, send, log, signal }: DeliveryOptions): Promise<boolean | undefined> {
-  const found = store.oldest(channel, address)
-  if (!found) return undefined
-  const { seq, text, replyTo, at, sent: skip } = found
+type Oldest = NonNullable<ReturnType<ChannelStore['oldest']>>
+
+/** Delivers an answer, or gives it up. @returns false when it has to be tried again */
+async function deliverOne(oldest: Oldest, { store, send, log, signal }: DeliveryOptions): Promise<boolean> {
+  const { seq, address, text, replyTo, at, sent: skip } = oldest
   const key = `${at.toString(36)}-${seq.toString(36)}`
   const progress = (pieces: number) => store.setProgress(seq, { sent: pieces })
   const sent = await send(address, text, { replyTo: replyTo ?? undefined, key, skip, progress })

@@ -1,7 +1,7 @@
 /** Sends answers to a chat: piece by piece in order, waiting when its server asks for that, and retrying when that may help. */
 
 import { FailureError } from '../../host/failure.ts'
-import { cut, flat } from '../../kit/text.ts'
+import { cut, wordsOfPage } from '../../kit/text.ts'
 import type { Log } from '../../runtime/port.ts'
 import { chunks } from './chunk.ts'
 
@@ -65,7 +65,7 @@ export const FINAL_TIMES = 3
 /** Describes an answer that is not in the service's own form: a proxy, a portal or another server on the way wrote it. */
 export function foreignAnswer(service: string, status: number, body: string, setting: string): string {
   if (status >= 500) return `${service} answers ${status}`
-  const words = flat(body.slice(0, 4_000).replace(/<(script|style|head)\b[\s\S]*?<\/\1>|<[^>]*>/gi, ' ')).trim()
+  const words = wordsOfPage(body.slice(0, 4_000))
   const said = words === '' ? '' : ` ${JSON.stringify(cut(words, 120))}`
   return `something other than ${service} answers ${status}${said}; check the network, a proxy or portal on the way, and ${setting}`
 }
