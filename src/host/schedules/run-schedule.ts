@@ -78,6 +78,8 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
     const conversation = await host.conversation(whichOf(row, progress), { ...conversationOptions(common, setup), ...agent, ...access })
     try {
       progress.opened(conversation)
+      // What the chat's agent wrote may come from a text of others.
+      if (row.madeInChat) await conversation.readsUntrusted()
       const show = (event: AgentEvent) => {
         if (event.type === 'init') progress.began(event.runId)
         if (event.type === 'done' && event.result !== undefined) result.answer = event.result
