@@ -78,7 +78,6 @@ type ServerParts = {
 function open({ setup, settings, host, holders, openConversations, telemetry }: ServerParts): Listening {
   const failed = (error: unknown) => setup.log('error', 'request failed', { why: traceOf(error) })
   const tls = tlsOf(settings)
-  const isWell = createHealth(setup)
   const app = lazy(async () => {
     const { gatewayApi } = await import('./gateway-api.ts')
     return gatewayApi({ host, setup, version, openConversations, telemetry, holders, secure: tls !== undefined }, failed)
@@ -86,7 +85,7 @@ function open({ setup, settings, host, holders, openConversations, telemetry }: 
   try {
     return serveApi({
       app: app.get,
-      simple: { '/health': () => (isWell() ? simpleJson(healthOf(host, version)) : simpleJson({ ok: false, version }, 503)) },
+      simple: { '/health': createHealth(setup, host) },
       hostname: settings.host,
       port: settings.port,
       tls,
@@ -108,17 +107,22 @@ function open({ setup, settings, host, holders, openConversations, telemetry }: 
   }
 }
 
-/** Returns whether the database is in its place and may be written. */
-function createHealth({ config, log }: Setup): () => boolean {
+/** Answers GET /health: 503 while the database cannot be used. */
+function createHealth({ config, log }: Setup, host: ChannelHost): () => Response {
   const assertInPlace = watchFile(config.memory.path)
+  const state = { why: '' }
   return () => {
     try {
       assertInPlace()
       accessSync(config.memory.path, constants.W_OK)
-      return true
+      const answer = simpleJson(healthOf(host, version))
+      state.why = ''
+      return answer
     } catch (error) {
-      log('error', 'the database takes no writes', { why: errorText(error) })
-      return false
+      const why = errorText(error)
+      if (why !== state.why) log('error', 'the database takes no writes', { why })
+      state.why = why
+      return simpleJson({ ok: false, version }, 503)
     }
   }
 }
