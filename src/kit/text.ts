@@ -43,6 +43,11 @@ export function flat(text: string): string {
   return text.replace(/\s+/g, ' ')
 }
 
+/** Returns the words of a text that may be a web page, on one line. */
+export function wordsOfPage(text: string): string {
+  return flat(text.replace(/<(script|style|head)\b[\s\S]*?<\/\1\s*>|<!--[\s\S]*?-->|<[^>]*>/gi, ' ')).trim()
+}
+
 /** Quotes a value for a message: visible, about 80 characters at most. */
 export function quote(value: unknown): string {
   return cut(visible(JSON.stringify(value) ?? String(value)), 80)

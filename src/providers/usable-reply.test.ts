@@ -52,7 +52,7 @@ test.each([
   '<function=file_read><parameter=path>a</parameter></function>',
   '[TOOL_CALLS][{"name":"file_read"}]',
   '<|python_tag|>{"name":"file_read"}',
-])('a call that is written as text is no answer: %j', (text) => {
+])('a call that is written as text is refused: %j', (text) => {
   expect(() => assertNoWrittenCall(saying(text))).toThrow('ask without tools: braidclaw -m far/m')
 })
 

@@ -2,7 +2,7 @@
 
 import { createParser } from 'eventsource-parser'
 import type { ControlEvent, EventQuery } from '../contract/activity-shapes.ts'
-import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import { countRefusals } from '../contract/plane-refusal.ts'
 import type { Transport, TransportOptions } from './transport.ts'
 
 export type FollowQuery = Partial<Pick<EventQuery, 'after' | 'type' | 'task_id' | 'run_id' | 'agent_id'>>
@@ -10,9 +10,6 @@ export type FollowQuery = Partial<Pick<EventQuery, 'after' | 'type' | 'task_id' 
 /** The connection is dead when no ping arrives for this many ms. */
 const silentMs = 40_000
 const longestWaitMs = 5_000
-/** Lists refusals that a repeated request does not change, once they were given so often in a row. */
-const final: readonly string[] = ['unauthorized', 'forbidden', 'bad_request', 'not_found']
-const certainAfter = 3
 
 /** Yields events until the signal aborts. @throws PlaneRefusal when the token is not in force or the query is wrong */
 export async function* followEvents(
@@ -21,19 +18,20 @@ export async function* followEvents(
   query: FollowQuery,
   signal: AbortSignal,
 ): AsyncGenerator<ControlEvent> {
-  const state: { last: number | undefined; failures: number; refusals: number } = { last: query.after, failures: 0, refusals: 0 }
+  const refusals = countRefusals()
+  const state: { last: number | undefined; failures: number } = { last: query.after, failures: 0 }
   while (!signal.aborted) {
     try {
       for await (const event of oneStream(transport, { ...query, after: state.last }, signal)) {
-        state.failures = state.refusals = 0
+        state.failures = 0
+        refusals.reset()
         if (event === 'open') continue
         state.last = event.id
         yield event
       }
     } catch (error) {
       if (signal.aborted) return
-      state.refusals = error instanceof PlaneRefusal && final.includes(error.code) ? state.refusals + 1 : 0
-      if (state.refusals >= certainAfter) throw error
+      if (refusals.isFinal(error)) throw error
     }
     state.failures += 1
     await options.sleep(Math.min(longestWaitMs, 50 * 2 ** Math.min(state.failures, 10)) * (0.5 + options.random() / 2), signal)

@@ -40,6 +40,31 @@ export class PlaneRefusal extends Error {
   }
 }
 
+/** Tells whether a connection failed, or the control plane is busy or restarting, so that another try may succeed. */
+export function isPassing(error: unknown): boolean {
+  return !(error instanceof PlaneRefusal) || error.code === 'unavailable' || error.code === 'too_many'
+}
+
+/** Lists the refusals of a caller, which may pass: a daemon that restarts or a proxy in its form may give one. */
+const doubtful: readonly string[] = ['unauthorized', 'forbidden', 'not_found', 'bad_request']
+const certainAfter = 3
+
+/** Counts the refusals in a row, until `reset` after an answer. */
+export function countRefusals() {
+  const state = { refusals: 0 }
+  return {
+    /** Tells whether no other answer can be expected: refusals of another kind are final at once. */
+    isFinal(error: unknown): boolean {
+      if (error instanceof PlaneRefusal && !isPassing(error) && !doubtful.includes(error.code)) return true
+      state.refusals = isPassing(error) ? 0 : state.refusals + 1
+      return state.refusals >= certainAfter
+    },
+    reset(): void {
+      state.refusals = 0
+    },
+  }
+}
+
 /** @returns undefined for other errors */
 export function httpErrorOf(error: unknown): HttpError | undefined {
   if (!(error instanceof PlaneRefusal)) return undefined

@@ -2,7 +2,7 @@
 
 import { quiet } from '../../http/http-error.ts'
 import { parseJson } from '../../kit/json.ts'
-import { cut, visible } from '../../kit/text.ts'
+import { cut, visible, wordsOfPage } from '../../kit/text.ts'
 import { type EventBlock, readBlocks } from './stream-blocks.ts'
 import { clientHeaders, maxDocumentBytes, readText, type Vendor } from './upstream-call.ts'
 import { errorAnswer, type Failure, failureOf, fieldsOf, type RequestFacts, type Tally, type Wire } from './wires.ts'
@@ -40,10 +40,7 @@ export async function relayDocument({ wire, tally, settle, redact }: Relay, upst
 export function apiAnswer(vendor: Vendor, { ok, status, headers }: Response, text: string): Response {
   const passed = clientHeaders(headers)
   if (ok ? !/^\s*</.test(text) : parseJson(text) !== undefined) return new Response(text, { status, headers: { ...quiet, ...passed } })
-  const words = text
-    .replaceAll(/<(script|style)\b[\s\S]*?<\/\1\s*>|<!--[\s\S]*?-->|<[^>]*>/gi, ' ')
-    .replaceAll(/\s+/g, ' ')
-    .trim()
+  const words = wordsOfPage(text)
   const message = `the ${vendor} API, or a server in front of it, answered ${status}${words === '' ? ' without a text' : `: ${cut(visible(words), 300)}`}`
   const answer = errorAnswer(vendor, { status: ok ? 502 : status, code: 'upstream_answer', message })
   answer.headers.delete('x-should-retry')

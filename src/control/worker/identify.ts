@@ -3,8 +3,7 @@
 import { errorText } from '../../kit/errors.ts'
 import type { FleetClient } from '../client/control-client.ts'
 import type { Identity } from '../contract/fleet-shapes.ts'
-import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import { countRefusals } from './run/retry-while.ts'
+import { countRefusals, PlaneRefusal } from '../contract/plane-refusal.ts'
 
 export type IdentifyOptions = {
   /** Uses the key of the agent. */

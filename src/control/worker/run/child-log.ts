@@ -4,8 +4,8 @@ import { sleep, within } from '../../../kit/abort.ts'
 import { sha256 } from '../../../kit/sha256.ts'
 import { createRedactor, createStreamRedactor } from '../../../security/redaction/redact.ts'
 import type { RotatingLog } from '../../../service/rotating-log.ts'
+import { countRefusals } from '../../contract/plane-refusal.ts'
 import type { RunPort } from '../worker-port.ts'
-import { countRefusals } from './retry-while.ts'
 
 export const mostLogBytes = 8 * 1024 * 1024
 const pieceBytes = 256 * 1024

@@ -7,7 +7,7 @@ import { errorText } from '../../../kit/errors.ts'
 import { sha256 } from '../../../kit/sha256.ts'
 import type { RotatingLog } from '../../../service/rotating-log.ts'
 import type { Approval } from '../../contract/activity-shapes.ts'
-import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import { isPassing, PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Run, RunFacts } from '../../contract/run-shapes.ts'
 import type { Claim, Task } from '../../contract/task-shapes.ts'
 import type { Confinement } from '../child/child-confinement.ts'
@@ -17,7 +17,7 @@ import type { EarlierRun, MatchedSkill, RunChanges, WorkerEnd, WorkerOptions, Wo
 import type { Artifact, RunPort } from '../worker-port.ts'
 import type { RunLog } from './child-log.ts'
 import type { Lease } from './held-lease.ts'
-import { isLost, isPassing, type RetryOptions, retryWhile } from './retry-while.ts'
+import { isLost, type RetryOptions, retryWhile } from './retry-while.ts'
 import type { RunOutcome } from './run-child.ts'
 
 export type TaskContext = {

@@ -2,8 +2,8 @@
 
 import { sleep, within } from '../../../kit/abort.ts'
 import { errorText } from '../../../kit/errors.ts'
+import { countRefusals } from '../../contract/plane-refusal.ts'
 import type { Beat, Claim } from '../../contract/task-shapes.ts'
-import { countRefusals } from './retry-while.ts'
 
 /** `lost`: nothing may be written under this token any more. `cancelled`: an operator asked for it; the lease is still ours. */
 export type LeaseNews = { readonly kind: 'lost' | 'cancelled'; readonly why: string }

@@ -2,7 +2,7 @@
 
 import { sleep } from '../../../kit/abort.ts'
 import { errorText } from '../../../kit/errors.ts'
-import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import { countRefusals, PlaneRefusal } from '../../contract/plane-refusal.ts'
 
 export type RetryOptions = {
   /** Tells whether the answer still matters. */
@@ -28,37 +28,6 @@ export async function retryWhile<T>(options: RetryOptions, ask: () => Promise<T>
       await sleep(wait * (0.5 + options.random() / 2), options.signal ?? new AbortController().signal)
       if (!options.while()) throw error
     }
-  }
-}
-
-/** Tells whether a connection failed, or the control plane is busy or restarting, so that another try may succeed. */
-export function isPassing(error: unknown): boolean {
-  return !(error instanceof PlaneRefusal) || error.code === 'unavailable' || error.code === 'too_many'
-}
-
-/** Lists the refusals of a caller, which may pass: a daemon that restarts or a proxy in its form may give one. */
-const doubtful: readonly string[] = ['unauthorized', 'forbidden', 'not_found', 'bad_request']
-const certainAfter = 3
-
-export type RefusalCount = {
-  /** Tells whether no other answer can be expected: other refusals are final at once. */
-  isFinal(error: unknown): boolean
-  /** Begins again after an answer. */
-  reset(): void
-}
-
-/** Counts the refusals in a row. */
-export function countRefusals(): RefusalCount {
-  const state = { refusals: 0 }
-  return {
-    isFinal(error) {
-      if (error instanceof PlaneRefusal && !isPassing(error) && !doubtful.includes(error.code)) return true
-      state.refusals = isPassing(error) ? 0 : state.refusals + 1
-      return state.refusals >= certainAfter
-    },
-    reset() {
-      state.refusals = 0
-    },
   }
 }
 
