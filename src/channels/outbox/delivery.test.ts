@@ -75,6 +75,14 @@ test('an answer that comes in the moment in which the last one is found delivere
   expect(texts()).toEqual(['one', 'two'])
 })
 
+test('what a dead process left on another channel waits for a process that serves that channel', () => {
+  const { store, delivery } = fixture()
+  store.keep({ ...left, text: 'elsewhere', channel: 'discord' })
+  store.keep({ ...left, text: 'here' })
+  delivery.resume()
+  expect(store.adopt('discord', 'another')).toEqual(['5'])
+})
+
 test('an address that cannot be reached holds up no other', async () => {
   const { delivery, texts } = fixture(passing)
   await delivery.deliver({ address: '5', text: 'one' })

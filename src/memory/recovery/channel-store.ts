@@ -73,11 +73,11 @@ export function createChannelStore({ sql, write }: Store) {
         sql<{ owner: string; address: string }, [string]>(
           'SELECT DISTINCT owner, address FROM outbox WHERE channel = ? AND failed = 0 ORDER BY seq',
         ).all(channel)
-      const take = 'UPDATE outbox SET owner = ?, text = iif(is_question = 1, ?, text), is_question = 0 WHERE owner = ? AND failed = 0'
-      for (const each of waiting()) if (!isAlive(each.owner)) run(take, owner, staleQuestion, each.owner)
+      const take = 'UPDATE outbox SET owner = ?, text = iif(is_question = 1, ?, text), is_question = 0 WHERE owner = ? AND channel = ?'
+      for (const each of waiting()) if (!isAlive(each.owner)) run(take, owner, staleQuestion, each.owner, channel)
       return waiting().flatMap((each) => (each.owner === owner ? [each.address] : []))
     },
-    /** Follows a chat that has another address now: its conversations, and the schedules that report there. */
+    /** Follows a chat to its new address, with the schedules that report there. */
     moveAddress: (channel: string, from: string, to: string) =>
       write(() => {
         run('UPDATE channel_addresses SET address = ? WHERE channel = ? AND address = ?', to, channel, from)
