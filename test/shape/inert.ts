@@ -33,6 +33,7 @@ const MAKERS = new Set([
   'Uint8Array',
   // src/cli/args/command.ts: it returns its argument.
   'command',
+  'controlCommand',
 ])
 const NAMESPACES = new Set(['Object', 'Array', 'Math', 'JSON', 'Symbol', 'String', 'Number', 'BigInt', 'Uint8Array', 'Buffer'])
 /** Members of allowed objects that have effects: they change or read state outside. */

@@ -51,14 +51,14 @@ export type Given<Rows extends Flags> = { readonly [Name in Certain<Rows, { read
 }
 
 /** The arguments as a command receives them. */
-type Taken<Rows extends Arguments> = {
+export type Taken<Rows extends Arguments> = {
   readonly [Name in Exclude<keyof Rows, Certain<Rows, { readonly optional: true; readonly many?: never }>>]: Value<Rows[Name]>
 } & { readonly [Name in Certain<Rows, { readonly optional: true; readonly many?: never }>]?: Value<Rows[Name]> }
 
 /** An example: the text after the command's name, and what it does. */
 export type Example = readonly [line: string, does: string]
 
-type None = { readonly [name: string]: never }
+export type None = { readonly [name: string]: never }
 
 export type Command<F extends Flags = None, A extends Arguments = None> = {
   readonly flags?: F

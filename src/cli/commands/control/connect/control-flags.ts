@@ -1,10 +1,10 @@
-/** Defines the flags that the commands of a control plane share, and proposes its ids and names for shell completion. */
+/** Declares commands of a control plane with the flags and exit codes that they share, and proposes its ids and names for shell completion. */
 
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { within } from '../../../../kit/abort.ts'
-import type { Complete, Flags } from '../../../args/command.ts'
+import type { Arguments, Command, Complete, Flags, Given, None, Taken } from '../../../args/command.ts'
 import { jsonFlag } from '../../../args/turn-flags.ts'
-import { type Control, clientOf, controlAddress, knownOperatorToken } from './with-control.ts'
+import { type Connected, type Control, clientOf, controlAddress, knownOperatorToken, withControl } from './with-control.ts'
 
 export const urlFlag = {
   url: {
@@ -23,6 +23,27 @@ export const controlExits = [
   [3, 'the control plane refused the token, or does not allow this'],
   [6, 'a budget does not allow this'],
 ] as const
+
+type Connection = Connected & { readonly context: CliContext; readonly control: Control; readonly json: boolean }
+
+type ControlRow<F extends Flags, A extends Arguments> = Omit<Command<F, A>, 'run'> & {
+  run(at: Connection, given: Given<F>, args: Taken<A>): Promise<void>
+}
+
+/** Declares a command that speaks with the control plane; `exits` are those besides `controlExits`. Its first request looks for the token. */
+export function controlCommand<const F extends Flags = typeof controlFlags, const A extends Arguments = None>(
+  row: ControlRow<F, A>,
+): Omit<Command<F, A>, 'flags'> & { readonly flags: Flags } {
+  return {
+    ...row,
+    flags: row.flags ?? controlFlags,
+    exits: [...controlExits, ...(row.exits ?? [])],
+    run(context, given, args) {
+      const { url, json = false }: { readonly url?: string; readonly json?: boolean } = given
+      return withControl(context, { url }, (control, connected) => row.run({ context, control, json, ...connected }, given, args))
+    },
+  }
+}
 
 type Present<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
   [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>
@@ -66,9 +87,9 @@ async function proposed(
   find: (control: Control) => Promise<readonly string[]>,
 ): Promise<readonly string[]> {
   try {
-    const token = knownOperatorToken(context)
-    if (!token) return []
-    const names = await within(patienceMs, find(clientOf(controlAddress(undefined, context.env), token)))
+    const known = knownOperatorToken(context)
+    if (!known) return []
+    const names = await within(patienceMs, find(clientOf(controlAddress(undefined, context.env), () => known.token)))
     return (names ?? []).filter((name) => name.startsWith(partial))
   } catch {
     return []

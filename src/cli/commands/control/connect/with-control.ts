@@ -19,34 +19,58 @@ import { CliExit, commandError, exitCodes, usageError } from '../../../exit.ts'
 
 export type Control = ControlClient
 
-/** Ctrl-C aborts `signal`; the command then ends with 130 unless it ended well by itself. @throws CliExit */
+/** Ctrl-C aborts `signal`. */
+export type Connected = { readonly url: string; readonly signal: AbortSignal }
+
+/** Looks for the token at the first request. Ctrl-C ends the command with 130 unless it ended well by itself. @throws CliExit */
 export async function withControl<T>(
   context: CliContext,
   given: { readonly url?: string },
-  use: (control: Control, connected: { readonly url: string; readonly signal: AbortSignal }) => Promise<T>,
+  use: (control: Control, connected: Connected) => Promise<T>,
 ): Promise<T> {
   const place = withEnvFile(context)
   const address = controlAddress(given.url, place.env)
-  const token = operatorToken(place)
-  context.redactor.register(token.token, 'operator token')
-  if (!address.encrypted)
-    context.process.stderr.write(`warning: the operator token travels unencrypted to ${address.url}; use https or an ssh tunnel\n`)
+  const found = findToken(context, place, address)
   const interrupt = onInterrupt(() => {})
   try {
-    return await use(clientOf(address, token, interrupt.signal), { url: address.url, signal: interrupt.signal })
+    return await use(clientOf(address, found.token, interrupt.signal), { url: address.url, signal: interrupt.signal })
   } catch (error) {
     if (interrupt.signal.aborted) throw new CliExit(exitCodes.cancelled)
-    throw explained(error, address, token)
+    throw found.failure() ?? explained(error, address, found.origin())
   } finally {
     interrupt.stop()
   }
 }
 
+/** `failure`: why there is no token, which the client reports as a server out of reach. */
+function findToken(context: CliContext, place: TokenPlace, address: ControlAddress) {
+  const known: { token?: OperatorToken; failure?: unknown } = {}
+
+  function find(): OperatorToken {
+    const token = operatorToken(place)
+    context.redactor.register(token.token, 'operator token')
+    if (!address.encrypted)
+      context.process.stderr.write(`warning: the operator token travels unencrypted to ${address.url}; use https or an ssh tunnel\n`)
+    return token
+  }
+
+  function token(): string {
+    try {
+      known.token ??= find()
+      return known.token.token
+    } catch (error) {
+      known.failure = error
+      throw error
+    }
+  }
+  return { token, failure: () => known.failure, origin: () => known.token?.origin ?? variable }
+}
+
 /** Makes the client. A command asks a daemon that does not listen only once. */
-export function clientOf({ url }: Pick<ControlAddress, 'url'>, { token }: Pick<OperatorToken, 'token'>, stop?: AbortSignal): Control {
+export function clientOf({ url }: Pick<ControlAddress, 'url'>, token: () => string, stop?: AbortSignal): Control {
   return createControlClient({
     url,
-    token: () => token,
+    token,
     fetch: createProviderFetch({ baseUrl: url }),
     sleep,
     random: Math.random,
@@ -69,8 +93,8 @@ const codes: { readonly [code: string]: number } = {
 }
 
 /** Returns the error to show. One that is neither a refusal nor an error of the command itself comes from an answer that cannot be read. */
-function explained(error: unknown, address: ControlAddress, token: OperatorToken): unknown {
-  if (error instanceof PlaneRefusal) return new CliExit(exitOf(error), `error: ${visible(sentenceOf(error, address, token))}`)
+function explained(error: unknown, address: ControlAddress, tokenOrigin: string): unknown {
+  if (error instanceof PlaneRefusal) return new CliExit(exitOf(error), `error: ${visible(sentenceOf(error, address, tokenOrigin))}`)
   if (!(error instanceof SyntaxError) && !(error instanceof TypeError)) return error
   const { url, origin } = address
   return commandError(
@@ -87,10 +111,10 @@ const lists: { readonly [kind: string]: string } = {
   agent: 'control agent list',
 }
 
-function sentenceOf({ code, message }: PlaneRefusal, { url, origin }: ControlAddress, token: OperatorToken): string {
+function sentenceOf({ code, message }: PlaneRefusal, { url, origin }: ControlAddress, tokenOrigin: string): string {
   if (code === 'unauthorized')
-    return `the control plane at ${url} does not accept the operator token from ${token.origin}: it is wrong, revoked, or of another control plane. On its machine: braidclaw control init --new-token`
-  if (code === 'forbidden') return `${message}. The token from ${token.origin} may not do this; an operator token begins with cpo_`
+    return `the control plane at ${url} does not accept the operator token from ${tokenOrigin}: it is wrong, revoked, or of another control plane. On its machine: braidclaw control init --new-token`
+  if (code === 'forbidden') return `${message}. The token from ${tokenOrigin} may not do this; an operator token begins with cpo_`
   const [, why] = /cannot be reached(.*)$/s.exec(message) ?? []
   if (code === 'unavailable' && why !== undefined)
     return `no control plane answers at ${url} (${origin})${why.replace(/\.$/, '')}. To start one here: braidclaw control init, then braidclaw control. To use another one: --url or CONTROLPLANE_API_URL`

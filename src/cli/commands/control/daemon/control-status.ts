@@ -6,11 +6,11 @@ import type { Agent, Budget } from '../../../../control/contract/fleet-shapes.ts
 import type { Task, TaskQuery } from '../../../../control/contract/task-shapes.ts'
 import { sleep } from '../../../../kit/abort.ts'
 import { count, grouped } from '../../../../kit/text.ts'
-import { command, type Flags } from '../../../args/command.ts'
+import type { Flags } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
-import { controlExits, controlFlags } from '../connect/control-flags.ts'
+import { controlCommand, controlFlags } from '../connect/control-flags.ts'
 import { show, terminalWidth } from '../connect/screen.ts'
-import { type Control, withControl } from '../connect/with-control.ts'
+import type { Control } from '../connect/with-control.ts'
 import { agentLines, budgetSentence, newDay, waitingTasks } from '../text/fleet-text.ts'
 import { shortened, table } from '../text/table.ts'
 
@@ -19,26 +19,24 @@ const flags = {
   ...controlFlags,
 } as const satisfies Flags
 
-export const status = command({
+export const status = controlCommand({
   flags,
   examples: [
     ['', 'budget, what needs you and the command for it, queues, agents'],
     ['--watch', 'again whenever something happened'],
     ['--json', 'for scripts; one line each time with --watch'],
   ],
-  exits: [...controlExits, 130],
-  async run(context, given) {
-    const { watch = false, json = false } = given
-    await withControl(context, given, async (control, { url, signal }) => {
+  exits: [130],
+  async run({ context, control, json, url, signal }, given) {
+    const { watch = false } = given
+    await print(context, control, { url, json })
+    if (!watch) return
+    await repeatAtEvents(control, signal, async () => {
+      if (!json) context.process.stdout.write(`\n${new Date().toISOString()}\n`)
       await print(context, control, { url, json })
-      if (!watch) return
-      await repeatAtEvents(control, signal, async () => {
-        if (!json) context.process.stdout.write(`\n${new Date().toISOString()}\n`)
-        await print(context, control, { url, json })
-        return !context.outputClosed()
-      })
-      if (!context.outputClosed()) throw new CliExit(exitCodes.cancelled)
+      return !context.outputClosed()
     })
+    if (!context.outputClosed()) throw new CliExit(exitCodes.cancelled)
   },
 })
 

@@ -4,34 +4,30 @@
  */
 
 import type { Agent, NewAgentKey } from '../../../../control/contract/fleet-shapes.ts'
-import { type Arguments, type Command, command, type Example, type Flags } from '../../../args/command.ts'
+import type { Arguments, Example, Flags } from '../../../args/command.ts'
 import { commandError, usageError } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { nameOf, tokensOf } from '../connect/argument-values.ts'
-import { controlExits, controlFlags, present, proposeControlAgents, proposeRoles } from '../connect/control-flags.ts'
+import { controlCommand, controlFlags, present, proposeControlAgents, proposeRoles } from '../connect/control-flags.ts'
 import { keyFlags, show, showKey, showSecret, terminalWidth } from '../connect/screen.ts'
-import { type Control, withControl } from '../connect/with-control.ts'
+import type { Control } from '../connect/with-control.ts'
 import { agentLines, agentState, keyLines, operatorLines } from '../text/fleet-text.ts'
 
-export const list = command({
-  flags: controlFlags,
+export const list = controlCommand({
   examples: [
     ['', 'all agents: what each works on, when it was last seen'],
     ['--json', 'for scripts'],
   ],
-  exits: controlExits,
-  async run(context, given) {
-    await withControl(context, given, async (control) => {
-      const agents = await control.fleet.list()
-      const none = 'no agents yet; add one: braidclaw control agent add sysadmin --role sysadmin'
-      printList(context, { items: agents, json: given.json ?? false, lines: agentLines(agents, Date.now(), terminalWidth()), none })
-    })
+  async run({ context, control, json }) {
+    const agents = await control.fleet.list()
+    const none = 'no agents yet; add one: braidclaw control agent add sysadmin --role sysadmin'
+    printList(context, { items: agents, json, lines: agentLines(agents, Date.now(), terminalWidth()), none })
   },
 })
 
 export const agentArgs = { agent: { type: 'text', about: 'Its name', complete: proposeControlAgents } } as const satisfies Arguments
 
-export const add = command({
+export const add = controlCommand({
   flags: {
     role: {
       type: 'text',
@@ -51,24 +47,21 @@ export const add = command({
     ['sysadmin', 'of the role sysadmin'],
     ['db-admin-2 --role db-admin --daily 50k --key --to db-admin-2.key', 'with a key, into a file that only you can read'],
   ],
-  exits: controlExits,
-  async run(context, given, { agent }) {
-    const id = nameOf('agent', agent)
-    const { role = id, description = '', daily, noHeartbeat = false, key = false, to, json = false } = given
+  async run({ context, control, json }, given, { agent: typed }) {
+    const id = nameOf('agent', typed)
+    const { role = id, description = '', daily, noHeartbeat = false, key = false, to } = given
     if (to !== undefined && !key) throw usageError('--to is where the key goes; add --key to make one')
     const limit = daily === undefined ? null : tokensOf('--daily', daily)
-    await withControl(context, given, async (control) => {
-      const agent = await control.fleet.add({ id, role, description, daily_tokens: limit, heartbeat_enabled: !noHeartbeat })
-      if (!key) return show(context, { json, value: agent, text: `added ${id} (${role}); its key: braidclaw control key new ${id}\n` })
-      showKey(context, { key: await control.fleet.newKey(id), json, to })
-      const who = `--agent ${id}${role === id ? '' : ` --role ${role}`}`
-      if (!json)
-        context.process.stderr.write(`added ${id} (${role}); its worker: braidclaw control worker ${who} --key-file ${to ?? 'FILE'}\n`)
-    })
+    const agent = await control.fleet.add({ id, role, description, daily_tokens: limit, heartbeat_enabled: !noHeartbeat })
+    if (!key) return show(context, { json, value: agent, text: `added ${id} (${role}); its key: braidclaw control key new ${id}\n` })
+    showKey(context, { key: await control.fleet.newKey(id), json, to })
+    const who = `--agent ${id}${role === id ? '' : ` --role ${role}`}`
+    if (!json)
+      context.process.stderr.write(`added ${id} (${role}); its worker: braidclaw control worker ${who} --key-file ${to ?? 'FILE'}\n`)
   },
 })
 
-export const edit = command({
+export const edit = controlCommand({
   flags: {
     role: { type: 'text', short: 'r', about: 'Its role from now on', complete: proposeRoles },
     description: { type: 'text', short: 'd', about: 'A note about it' },
@@ -78,8 +71,7 @@ export const edit = command({
   },
   args: agentArgs,
   examples: [['sysadmin --daily 20k --heartbeat on', 'fields that are not named keep their value']],
-  exits: controlExits,
-  async run(context, given, { agent: typed }) {
+  async run({ context, control, json }, given, { agent: typed }) {
     const id = nameOf('agent', typed)
     const { role, description, daily, heartbeat } = given
     const patch = present({
@@ -88,40 +80,32 @@ export const edit = command({
       heartbeat_enabled: heartbeat === undefined ? undefined : heartbeat === 'on',
     })
     if (Object.keys(patch).length === 0) throw usageError('nothing to change; name a field, such as --daily 20k')
-    await withControl(context, given, async (control) => {
-      show(context, { json: given.json ?? false, ...shown(await control.fleet.edit(id, patch)) })
-    })
+    show(context, { json, ...shown(await control.fleet.edit(id, patch)) })
   },
 })
 
-export const pause = command({
+export const pause = controlCommand({
   flags: { reason: { type: 'text', about: 'Why; its worker and the dashboard show it' }, ...controlFlags },
   args: agentArgs,
   examples: [['sysadmin --reason "maintenance until 14:00"', 'it claims nothing until it is resumed; running tasks continue']],
-  exits: controlExits,
-  async run(context, given, { agent: typed }) {
+  async run({ context, control, json }, given, { agent: typed }) {
     const id = nameOf('agent', typed)
-    await withControl(context, given, async (control) => {
-      const agent = await control.fleet.pause(id, given.reason ?? '')
-      const advice = `; to resume it: braidclaw control agent resume ${id}`
-      show(context, { json: given.json ?? false, ...shown(agent, advice) })
-    })
+    const agent = await control.fleet.pause(id, given.reason ?? '')
+    const advice = `; to resume it: braidclaw control agent resume ${id}`
+    show(context, { json, ...shown(agent, advice) })
   },
 })
 
 function changing(example: Example, change: (control: Control, id: string) => Promise<Shown>) {
-  return {
+  return controlCommand({
     flags: controlFlags,
     args: agentArgs,
     examples: [example],
-    exits: controlExits,
-    async run(context, given, { agent: typed }) {
+    async run({ context, control, json }, _, { agent: typed }) {
       const id = nameOf('agent', typed)
-      await withControl(context, given, async (control) => {
-        show(context, { json: given.json ?? false, ...(await change(control, id)) })
-      })
+      show(context, { json, ...(await change(control, id)) })
     },
-  } as const satisfies Command<typeof controlFlags, typeof agentArgs>
+  })
 }
 
 export const resume = changing(['sysadmin', 'it claims tasks again'], async (control, id) => shown(await control.fleet.resume(id)))
@@ -146,17 +130,14 @@ function shown(agent: Agent, advice = ''): Shown {
 const makeFlags = { ...keyFlags, ...controlFlags } as const satisfies Flags
 
 function making(examples: readonly Example[], make: (control: Control, id: string) => Promise<NewAgentKey>) {
-  return {
+  return controlCommand({
     flags: makeFlags,
     args: agentArgs,
     examples,
-    exits: controlExits,
-    async run(context, given, { agent }) {
-      await withControl(context, given, async (control) => {
-        showKey(context, { key: await make(control, nameOf('agent', agent)), json: given.json ?? false, to: given.to })
-      })
+    async run({ context, control, json }, given, { agent }) {
+      showKey(context, { key: await make(control, nameOf('agent', agent)), json, to: given.to })
     },
-  } as const satisfies Command<typeof makeFlags, typeof agentArgs>
+  })
 }
 
 export const create = making(
@@ -172,31 +153,23 @@ export const rotate = making(
   (control, id) => control.fleet.rotateKey(id),
 )
 
-export const listKeys = command({
-  flags: controlFlags,
+export const listKeys = controlCommand({
   args: agentArgs,
   examples: [['sysadmin', 'when each was made and last used; the keys themselves are not stored']],
-  exits: controlExits,
-  async run(context, given, { agent }) {
-    await withControl(context, given, async (control) => {
-      const keys = await control.fleet.keys(nameOf('agent', agent))
-      const none = `${agent} has no key; make one: braidclaw control key new ${agent}`
-      printList(context, { items: keys, json: given.json ?? false, lines: keyLines(keys, Date.now(), terminalWidth()), none })
-    })
+  async run({ context, control, json }, _, { agent }) {
+    const keys = await control.fleet.keys(nameOf('agent', agent))
+    const none = `${agent} has no key; make one: braidclaw control key new ${agent}`
+    printList(context, { items: keys, json, lines: keyLines(keys, Date.now(), terminalWidth()), none })
   },
 })
 
-export const revoke = command({
-  flags: controlFlags,
+export const revoke = controlCommand({
   args: { ...agentArgs, key: { type: 'text', optional: true, about: 'Which one; may be left out where there is only one' } },
   examples: [['sysadmin', 'its next request is refused, and its leases are released']],
-  exits: controlExits,
-  async run(context, given, { agent: typed, key }) {
+  async run({ context, control, json }, _, { agent: typed, key }) {
     const agent = nameOf('agent', typed)
-    await withControl(context, given, async (control) => {
-      const revoked = await control.fleet.revokeKey(agent, key ?? (await onlyKey(control, agent)))
-      show(context, { json: given.json ?? false, value: revoked, text: `revoked: key ${revoked.key_id} of ${agent}\n` })
-    })
+    const revoked = await control.fleet.revokeKey(agent, key ?? (await onlyKey(control, agent)))
+    show(context, { json, value: revoked, text: `revoked: key ${revoked.key_id} of ${agent}\n` })
   },
 })
 
@@ -208,54 +181,32 @@ async function onlyKey(control: Control, agent: string): Promise<string> {
   throw usageError(`${agent} has ${keys.length} keys in force; name one: ${keys.map((each) => each.key_id).join(', ')}`)
 }
 
-export const createOperator = command({
+export const createOperator = controlCommand({
   flags: makeFlags,
   args: { name: { type: 'text', about: 'The name of its holder, which records show' } },
   examples: [
     ['anna', 'shown only once; its holder may do everything'],
     ['ci --to ci.token', 'into a file that only you can read'],
   ],
-  exits: controlExits,
-  async run(context, given, { name }) {
-    await withControl(context, given, async (control) => {
-      const operator = await control.fleet.newOperator(nameOf('operator', name))
-      showSecret(context, {
-        secret: operator.token,
-        name: `operator token ${operator.id} of ${name}`,
-        value: operator,
-        json: given.json ?? false,
-        to: given.to,
-      })
-    })
+  async run({ context, control, json }, given, { name }) {
+    const operator = await control.fleet.newOperator(nameOf('operator', name))
+    showSecret(context, { secret: operator.token, name: `operator token ${operator.id} of ${name}`, value: operator, json, to: given.to })
   },
 })
 
-export const listOperators = command({
-  flags: controlFlags,
+export const listOperators = controlCommand({
   examples: [['', 'names and ids; the tokens themselves are not stored']],
-  exits: controlExits,
-  async run(context, given) {
-    await withControl(context, given, async (control) => {
-      const operators = await control.fleet.operators()
-      printList(context, {
-        items: operators,
-        json: given.json ?? false,
-        lines: operatorLines(operators, Date.now(), terminalWidth()),
-        none: 'no operator tokens',
-      })
-    })
+  async run({ context, control, json }) {
+    const operators = await control.fleet.operators()
+    printList(context, { items: operators, json, lines: operatorLines(operators, Date.now(), terminalWidth()), none: 'no operator tokens' })
   },
 })
 
-export const revokeOperator = command({
-  flags: controlFlags,
+export const revokeOperator = controlCommand({
   args: { id: { type: 'text', about: 'Its id, as "control operator list" shows it' } },
   examples: [['op-2', 'its next request is refused']],
-  exits: controlExits,
-  async run(context, given, { id }) {
-    await withControl(context, given, async (control) => {
-      const revoked = await control.fleet.revokeOperator(nameOf('operator', id))
-      show(context, { json: given.json ?? false, value: revoked, text: `revoked: operator token ${revoked.id} of ${revoked.name}\n` })
-    })
+  async run({ context, control, json }, _, { id }) {
+    const revoked = await control.fleet.revokeOperator(nameOf('operator', id))
+    show(context, { json, value: revoked, text: `revoked: operator token ${revoked.id} of ${revoked.name}\n` })
   },
 })

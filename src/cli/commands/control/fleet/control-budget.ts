@@ -1,26 +1,22 @@
 /** Implements `control budget show | set`. */
 
 import type { Budget, BudgetPatch } from '../../../../control/contract/fleet-shapes.ts'
-import { command, type Flags, type Given } from '../../../args/command.ts'
+import type { Flags, Given } from '../../../args/command.ts'
 import { usageError } from '../../../exit.ts'
 import { namedTokens, tokensOf, zoneOf } from '../connect/argument-values.ts'
-import { controlExits, controlFlags, present } from '../connect/control-flags.ts'
+import { controlCommand, controlFlags, present } from '../connect/control-flags.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
-import { type Control, withControl } from '../connect/with-control.ts'
+import type { Control } from '../connect/with-control.ts'
 import { budgetText } from '../text/fleet-text.ts'
 
-export const show = command({
-  flags: controlFlags,
+export const show = controlCommand({
   examples: [
     ['', 'limit, spent, reserved and left: all, each role, each agent'],
     ['--json', 'for scripts; with the last 30 days'],
   ],
-  exits: controlExits,
-  async run(context, given) {
-    await withControl(context, given, async (control) => {
-      const budget = await control.budget.get()
-      print(context, { json: given.json ?? false, value: budget, text: pageOf(budget) })
-    })
+  async run({ context, control, json }) {
+    const budget = await control.budget.get()
+    print(context, { json, value: budget, text: pageOf(budget) })
   },
 })
 
@@ -32,7 +28,7 @@ const setFlags = {
   ...controlFlags,
 } as const satisfies Flags
 
-export const set = command({
+export const set = controlCommand({
   flags: setFlags,
   examples: [
     ['--daily 100k --role orchestrator=80k --role sysadmin=10k --zone Europe/Ljubljana', 'a limit for all, and for two roles'],
@@ -41,17 +37,14 @@ export const set = command({
   ],
   details: () =>
     'What a role spends is part of what all spend. A limit below what is spent already stops new work until the next day begins.',
-  exits: controlExits,
-  async run(context, given) {
+  async run({ context, control, json }, given) {
     const agents = (given.agent ?? []).map((text) => namedTokens('--agent', text))
     const change = changeOf(context.env, given)
     if (Object.keys(change).length === 0 && agents.length === 0)
       throw usageError('nothing to set; name a limit, such as --daily 100k or --role sysadmin=5000')
-    await withControl(context, given, async (control) => {
-      for (const [id, daily] of agents) await control.fleet.edit(id, { daily_tokens: daily })
-      const budget = await changed(control, change)
-      print(context, { json: given.json ?? false, value: budget, text: pageOf(budget) })
-    })
+    for (const [id, daily] of agents) await control.fleet.edit(id, { daily_tokens: daily })
+    const budget = await changed(control, change)
+    print(context, { json, value: budget, text: pageOf(budget) })
   },
 })
 

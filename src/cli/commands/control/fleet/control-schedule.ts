@@ -1,38 +1,29 @@
 /** Implements `control schedule list | add | enable | disable | remove`: tasks that the control plane makes by the clock. */
 
 import type { ControlSchedule } from '../../../../control/contract/task-shapes.ts'
-import { type Arguments, type Command, command, type Example } from '../../../args/command.ts'
+import type { Arguments, Example } from '../../../args/command.ts'
 import { usageError } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { nameOf, zoneOf } from '../connect/argument-values.ts'
-import { controlExits, controlFlags, present, proposeControlSchedules } from '../connect/control-flags.ts'
+import { controlCommand, controlFlags, present, proposeControlSchedules } from '../connect/control-flags.ts'
 import { show, terminalWidth } from '../connect/screen.ts'
-import { type Control, withControl } from '../connect/with-control.ts'
+import type { Control } from '../connect/with-control.ts'
 import { draftFlags, draftOf } from '../tasks/change-task.ts'
 import { scheduleLines } from '../text/fleet-text.ts'
 import { moment } from '../text/time-text.ts'
 
-export const list = command({
-  flags: controlFlags,
+export const list = controlCommand({
   examples: [['', 'which there are, when each is due, and its last task']],
-  exits: controlExits,
-  async run(context, given) {
-    await withControl(context, given, async (control) => {
-      const schedules = await control.schedules.list()
-      const none = 'no schedules yet; braidclaw control schedule add --help shows how'
-      printList(context, {
-        items: schedules,
-        json: given.json ?? false,
-        lines: scheduleLines(schedules, Date.now(), terminalWidth()),
-        none,
-      })
-    })
+  async run({ context, control, json }) {
+    const schedules = await control.schedules.list()
+    const none = 'no schedules yet; braidclaw control schedule add --help shows how'
+    printList(context, { items: schedules, json, lines: scheduleLines(schedules, Date.now(), terminalWidth()), none })
   },
 })
 
 const { at: _at, after: _after, tz: _tz, parent: _parent, ...taskFlags } = draftFlags
 
-export const add = command({
+export const add = controlCommand({
   flags: {
     every: { type: 'text', about: 'At an interval: 30m, 2h, 1d' },
     cron: { type: 'text', about: 'By a cron expression: minute hour day month weekday, or @daily' },
@@ -59,8 +50,7 @@ export const add = command({
     ['jails --every 30m --role sysadmin Check that every jail runs', 'a heartbeat'],
     ['vacuum --cron "0 3 * * sun" --tz Europe/Ljubljana --role db-admin --budget 20k Vacuum the database', 'once a week'],
   ],
-  exits: controlExits,
-  async run(context, given, { name, title }) {
+  async run({ context, control, json }, given, { name, title }) {
     const { every, cron, missed = 'run-once', overlap = 'skip', disabled = false } = given
     if ((every === undefined) === (cron === undefined))
       throw usageError('say when with exactly one of --every and --cron, such as --every 30m')
@@ -75,43 +65,34 @@ export const add = command({
       enabled: !disabled,
       task,
     })
-    await withControl(context, given, async (control) => {
-      const added = await control.schedules.add(draft)
-      show(context, { json: given.json ?? false, value: added, text: `added ${scheduleLine(added)}\n` })
-    })
+    const added = await control.schedules.add(draft)
+    show(context, { json, value: added, text: `added ${scheduleLine(added)}\n` })
   },
 })
 
 const args = { schedule: { type: 'text', about: 'Its name or id', complete: proposeControlSchedules } } as const satisfies Arguments
 
 function changing(example: Example, change: (control: Control, id: string) => Promise<ControlSchedule>) {
-  return {
+  return controlCommand({
     flags: controlFlags,
     args,
     examples: [example],
-    exits: controlExits,
-    async run(context, given, { schedule }) {
-      await withControl(context, given, async (control) => {
-        const changed = await change(control, await idOf(control, schedule))
-        show(context, { json: given.json ?? false, value: changed, text: `${scheduleLine(changed)}\n` })
-      })
+    async run({ context, control, json }, _, { schedule }) {
+      const changed = await change(control, await idOf(control, schedule))
+      show(context, { json, value: changed, text: `${scheduleLine(changed)}\n` })
     },
-  } as const satisfies Command<typeof controlFlags, typeof args>
+  })
 }
 
 export const enable = changing(['jails', 'from the next due time on'], (control, id) => control.schedules.setEnabled(id, true))
 export const disable = changing(['jails', 'it makes no task until it is enabled'], (control, id) => control.schedules.setEnabled(id, false))
 
-export const remove = command({
-  flags: controlFlags,
+export const remove = controlCommand({
   args,
   examples: [['jails', 'the tasks that it made stay']],
-  exits: controlExits,
-  async run(context, given, { schedule }) {
-    await withControl(context, given, async (control) => {
-      await control.schedules.remove(await idOf(control, schedule))
-      show(context, { json: given.json ?? false, value: { schedule, removed: true }, text: `removed ${schedule}\n` })
-    })
+  async run({ context, control, json }, _, { schedule }) {
+    await control.schedules.remove(await idOf(control, schedule))
+    show(context, { json, value: { schedule, removed: true }, text: `removed ${schedule}\n` })
   },
 })
 

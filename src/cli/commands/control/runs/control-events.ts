@@ -2,11 +2,11 @@
 
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
-import { command, type Flags, type Given } from '../../../args/command.ts'
+import type { Flags, Given } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
 import { idOf } from '../connect/argument-values.ts'
 import {
-  controlExits,
+  controlCommand,
   controlFlags,
   present,
   proposeControlAgents,
@@ -15,7 +15,7 @@ import {
   urlFlag,
 } from '../connect/control-flags.ts'
 import { terminalWidth } from '../connect/screen.ts'
-import { type Control, withControl } from '../connect/with-control.ts'
+import type { Control } from '../connect/with-control.ts'
 import { eventLine } from '../text/task-text.ts'
 
 const flags = {
@@ -29,18 +29,17 @@ const flags = {
   ...controlFlags,
 } as const satisfies Flags
 
-export const events = command({
+export const events = controlCommand({
   flags,
   examples: [
     ['', 'the latest 50, oldest first'],
     ['-f --type approval.requested', 'from now on, each question of an agent'],
     ['-f --after 1200 --json', 'for scripts: continues after the last id that they have seen'],
   ],
-  exits: [...controlExits, 130],
-  async run(context, given) {
-    const { follow = false, after, limit, json = false } = given
-    const asked = { query: queryOf(given), after, limit, follow, json }
-    await withControl(context, given, (control, { signal }) => printEvents(context, control, { ...asked, signal }))
+  exits: [130],
+  async run({ context, control, json, signal }, given) {
+    const { follow = false, after, limit } = given
+    await printEvents(context, control, { query: queryOf(given), after, limit, follow, json, signal })
   },
 })
 
@@ -98,7 +97,7 @@ export async function* allAfter(control: Control, query: Query, after: number): 
 
 const kinds = ['budget', 'agents', 'schedules', 'tasks', 'runs', 'approvals', 'ledger', 'events'] as const
 
-export const exportAll = command({
+export const exportAll = controlCommand({
   flags: { only: { type: 'choice', values: kinds, many: true, about: 'Only this kind; may be repeated' }, ...urlFlag },
   examples: [
     ['> fleet.jsonl', 'one JSON object a line; "kind" says what it is'],
@@ -107,12 +106,9 @@ export const exportAll = command({
   ],
   details: () =>
     'Logs and artifacts of runs are not part of it, nor keys and tokens, which are not stored. A backup is "braidclaw control backup".',
-  exits: controlExits,
-  async run(context, given) {
+  async run({ context, control }, given) {
     const chosen = given.only ?? kinds
-    await withControl(context, given, async (control) => {
-      for (const kind of kinds) if (chosen.includes(kind)) await exportKind(context, sources(control)[kind])
-    })
+    for (const kind of kinds) if (chosen.includes(kind)) await exportKind(context, sources(control)[kind])
   },
 })
 

@@ -8,12 +8,12 @@ import type { Run } from '../../../../control/contract/run-shapes.ts'
 import { runStates } from '../../../../control/contract/state-names.ts'
 import { sleep } from '../../../../kit/abort.ts'
 import { grouped } from '../../../../kit/text.ts'
-import { type Arguments, command, type Flags } from '../../../args/command.ts'
+import type { Arguments, Flags } from '../../../args/command.ts'
 import { CliExit, commandError, exitCodes } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { idOf } from '../connect/argument-values.ts'
 import {
-  controlExits,
+  controlCommand,
   controlFlags,
   present,
   proposeControlAgents,
@@ -22,11 +22,11 @@ import {
   urlFlag,
 } from '../connect/control-flags.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
-import { type Control, withControl } from '../connect/with-control.ts'
+import type { Control } from '../connect/with-control.ts'
 import { oneLine, table } from '../text/table.ts'
 import { runLines, runText } from '../text/task-text.ts'
 
-export const list = command({
+export const list = controlCommand({
   flags: {
     task: { type: 'text', about: 'Only of this task', complete: proposeTasks },
     agent: { type: 'text', about: 'Only of this agent', complete: proposeControlAgents },
@@ -39,16 +39,13 @@ export const list = command({
     ['', 'the latest 50: one claim of one task each'],
     ['--state running', 'what runs now'],
   ],
-  exits: controlExits,
-  async run(context, given) {
-    const { task, agent, state, limit, after, json = false } = given
-    await withControl(context, given, async (control) => {
-      const { runs, next } = await control.runs.list(
-        present({ task_id: task && idOf('task', task), agent_id: agent, state, limit, after: after && idOf('run', after) }),
-      )
-      printList(context, { items: runs, json, lines: runLines(runs, Date.now(), terminalWidth()), none: 'no runs here' })
-      if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
-    })
+  async run({ context, control, json }, given) {
+    const { task, agent, state, limit, after } = given
+    const { runs, next } = await control.runs.list(
+      present({ task_id: task && idOf('task', task), agent_id: agent, state, limit, after: after && idOf('run', after) }),
+    )
+    printList(context, { items: runs, json, lines: runLines(runs, Date.now(), terminalWidth()), none: 'no runs here' })
+    if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
   },
 })
 
@@ -56,35 +53,29 @@ export const runArgs = {
   run: { type: 'text', about: 'Its id, such as RUN-001', complete: proposeControlRuns },
 } as const satisfies Arguments
 
-export const show = command({
-  flags: controlFlags,
+export const show = controlCommand({
   args: runArgs,
   examples: [['RUN-001', 'who ran it, how it ended, its tokens, changes and artifacts']],
-  exits: controlExits,
-  async run(context, given, { run: typed }) {
+  async run({ context, control, json }, _, { run: typed }) {
     const id = idOf('run', typed)
-    await withControl(context, given, async (control) => {
-      const run = await control.runs.get(id)
-      print(context, { json: given.json ?? false, value: run, text: runText(run, Date.now()) })
-    })
+    const run = await control.runs.get(id)
+    print(context, { json, value: run, text: runText(run, Date.now()) })
   },
 })
 
-export const log = command({
+export const log = controlCommand({
   flags: { follow: { type: 'boolean', short: 'f', about: 'Continue to print until the run has ended, or Ctrl-C' }, ...urlFlag },
   args: runArgs,
   examples: [
     ['RUN-001', 'what its runner printed, byte for byte into a pipe; on a terminal escaped'],
     ['RUN-001 -f', 'and what follows, until the run has ended'],
   ],
-  exits: [...controlExits, 130],
-  async run(context, given, { run: typed }) {
+  exits: [130],
+  async run({ context, control, signal }, given, { run: typed }) {
     const id = idOf('run', typed)
-    await withControl(context, given, async (control, { signal }) => {
-      const printed = await printLog(context, control, { id, follow: given.follow ?? false, signal })
-      if (signal.aborted) throw new CliExit(exitCodes.cancelled)
-      if (printed === 0) context.process.stderr.write(`${id} printed nothing${given.follow ? '' : ' so far'}\n`)
-    })
+    const printed = await printLog(context, control, { id, follow: given.follow ?? false, signal })
+    if (signal.aborted) throw new CliExit(exitCodes.cancelled)
+    if (printed === 0) context.process.stderr.write(`${id} printed nothing${given.follow ? '' : ' so far'}\n`)
   },
 })
 
@@ -131,25 +122,23 @@ const flags = {
   ...controlFlags,
 } as const satisfies Flags
 
-export const artifacts = command({
+export const artifacts = controlCommand({
   flags,
   args: runArgs,
   examples: [
     ['RUN-001', 'names, sizes and SHA-256'],
     ['RUN-001 --to results', 'saves them; each digest is checked first'],
   ],
-  exits: [...controlExits, [9, 'an artifact has another digest than the run delivered']],
-  async run(context, given, { run: typed }) {
+  exits: [[9, 'an artifact has another digest than the run delivered']],
+  async run({ context, control, json }, given, { run: typed }) {
     const id = idOf('run', typed)
-    await withControl(context, given, async (control) => {
-      const run = await control.runs.get(id)
-      if (given.to !== undefined) for (const each of run.artifacts) await save(control, id, each, resolve(context.cwd, given.to))
-      const lines = table(
-        run.artifacts.map(({ name, bytes, digest }) => [name, grouped(bytes), digest]),
-        { right: [1], keep: [0, 2] },
-      )
-      printList(context, { items: run.artifacts, json: given.json ?? false, lines, none: `${id} delivered no artifacts` })
-    })
+    const run = await control.runs.get(id)
+    if (given.to !== undefined) for (const each of run.artifacts) await save(control, id, each, resolve(context.cwd, given.to))
+    const lines = table(
+      run.artifacts.map(({ name, bytes, digest }) => [name, grouped(bytes), digest]),
+      { right: [1], keep: [0, 2] },
+    )
+    printList(context, { items: run.artifacts, json, lines, none: `${id} delivered no artifacts` })
   },
 })
 

@@ -16,13 +16,13 @@ import { visible } from '../../../../kit/text.ts'
 import { command } from '../../../args/command.ts'
 import { CliExit, commandError, exitCodes } from '../../../exit.ts'
 import { idOf } from '../connect/argument-values.ts'
-import { controlExits, controlFlags, proposeControlRuns } from '../connect/control-flags.ts'
+import { controlCommand, controlExits, controlFlags, proposeControlRuns } from '../connect/control-flags.ts'
 import { show } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
 import { oneLine } from '../text/table.ts'
 import { runArgs } from './control-run.ts'
 
-const exits = [...controlExits, [9, 'the manifest, the log or an artifact is not what was signed']] as const
+const altered = [9, 'the manifest, the log or an artifact is not what was signed'] as const
 
 export const verify = command({
   flags: {
@@ -42,7 +42,7 @@ export const verify = command({
   ],
   details: () =>
     'A signature proves that the manifest is what the holder of the key signed. Whether that key is the agent\'s, only you can know: keep the key that "control agent list --json" shows at the beginning.',
-  exits,
+  exits: [...controlExits, altered],
   async run(context, given, { what }) {
     const path = resolve(context.cwd, what)
     const isRun = /^(?:run-)?\d+$/i.test(what) && !existsSync(path)
@@ -117,19 +117,17 @@ function textOf(verified: Verified, what: string): string {
     .join('')
 }
 
-export const save = command({
+export const save = controlCommand({
   flags: { to: { type: 'text', about: 'The folder (default: RUN-001-saved, here)' }, ...controlFlags },
   args: runArgs,
   examples: [['RUN-001 --to run-1', 'manifest, log and artifacts, which "control verify run-1" checks anywhere']],
-  exits,
-  async run(context, given, { run: typed }) {
+  exits: [altered],
+  async run({ context, control, json }, given, { run: typed }) {
     const id = idOf('run', typed)
     const folder = resolve(context.cwd, given.to ?? `${id}-saved`)
     if (existsSync(folder)) throw commandError(`${visible(folder)} exists; name another folder with --to`)
-    await withControl(context, given, async (control) => {
-      const run = await control.runs.get(id)
-      if (run.manifest === null) throw commandError(`${id} has no manifest: its worker delivered none`)
-      report(context, { verified: writeRunFolder(folder, await carried(control, run)), what: folder, json: given.json ?? false })
-    })
+    const run = await control.runs.get(id)
+    if (run.manifest === null) throw commandError(`${id} has no manifest: its worker delivered none`)
+    report(context, { verified: writeRunFolder(folder, await carried(control, run)), what: folder, json })
   },
 })

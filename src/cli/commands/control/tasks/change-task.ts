@@ -3,12 +3,12 @@
 import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { priorities } from '../../../../control/contract/state-names.ts'
 import type { Task, TaskDraft, TaskPatch } from '../../../../control/contract/task-shapes.ts'
-import { type Arguments, type Command, command, type Example, type Flags, type Given } from '../../../args/command.ts'
+import type { Arguments, Example, Flags, Given } from '../../../args/command.ts'
 import { messageOf } from '../../../args/message-text.ts'
 import { usageError } from '../../../exit.ts'
 import { idOf, jsonObjectOf, jsonOf, nameOf, timeOf, tokensOf } from '../connect/argument-values.ts'
 import {
-  controlExits,
+  controlCommand,
   controlFlags,
   noteFlag,
   present,
@@ -17,7 +17,7 @@ import {
   proposeTasks,
 } from '../connect/control-flags.ts'
 import { show, showId } from '../connect/screen.ts'
-import { type Control, withControl } from '../connect/with-control.ts'
+import type { Control } from '../connect/with-control.ts'
 import { oneLine } from '../text/table.ts'
 import { statusText } from '../text/task-text.ts'
 import { taskArgs } from './task-list.ts'
@@ -51,7 +51,7 @@ const args = {
   },
 } as const satisfies Arguments
 
-export const add = command({
+export const add = controlCommand({
   flags,
   args,
   examples: [
@@ -60,16 +60,13 @@ export const add = command({
     ['--role git-admin --json < task.txt', 'the first line is the title, the rest the description'],
     ['"Send the report" --role mail --idempotency-key report-2026-11-23', 'one task, however often the line runs'],
   ],
-  exits: controlExits,
-  async run(context, given, { title }) {
+  async run({ context, control, json }, given, { title }) {
     const draft = await draftOf(context, given, title)
     const { idempotencyKey: key } = given
-    await withControl(context, given, async (control) => {
-      const task = await control.tasks.create(draft, key)
-      const waits = task.status === 'pending' ? '' : `, ${task.status}`
-      const text = `added for ${task.assigned_to}${waits}: ${oneLine(task.title)}\n`
-      showId(context, { json: given.json ?? false, value: task, id: task.task_id, text })
-    })
+    const task = await control.tasks.create(draft, key)
+    const waits = task.status === 'pending' ? '' : `, ${task.status}`
+    const text = `added for ${task.assigned_to}${waits}: ${oneLine(task.title)}\n`
+    showId(context, { json, value: task, id: task.task_id, text })
   },
 })
 
@@ -125,7 +122,7 @@ const editFlags = {
   ...controlFlags,
 } as const satisfies Flags
 
-export const edit = command({
+export const edit = controlCommand({
   flags: editFlags,
   args: taskArgs,
   examples: [
@@ -133,13 +130,10 @@ export const edit = command({
     ['TASK-001 --hold', 'no worker claims it; --release ends that'],
     ['TASK-001 --budget 200k --if-version 4', 'only when it was not changed since'],
   ],
-  exits: controlExits,
-  async run(context, given, { task }) {
+  async run({ context, control, json }, given, { task }) {
     const id = idOf('task', task)
     const patch = patchOf(context, given)
-    await withControl(context, given, async (control) =>
-      printTasks(context, [await control.tasks.edit(id, patch, given.ifVersion)], given.json),
-    )
+    printTasks(context, [await control.tasks.edit(id, patch, given.ifVersion)], json)
   },
 })
 
@@ -167,19 +161,16 @@ const severalTasks = {
 
 /** Makes a command that changes several tasks, one after the other; the first refusal ends it. */
 function changing(examples: readonly Example[], change: (control: Control, id: string, note: string) => Promise<Task>) {
-  return {
+  return controlCommand({
     flags: changeFlags,
     args: severalTasks,
     examples,
-    exits: controlExits,
-    async run(context, given, { task: ids }) {
-      await withControl(context, given, async (control) => {
-        const changed: Task[] = []
-        for (const id of ids.map((each) => idOf('task', each))) changed.push(await change(control, id, given.note ?? ''))
-        printTasks(context, changed, given.json)
-      })
+    async run({ context, control, json }, given, { task: ids }) {
+      const changed: Task[] = []
+      for (const id of ids.map((each) => idOf('task', each))) changed.push(await change(control, id, given.note ?? ''))
+      printTasks(context, changed, json)
     },
-  } as const satisfies Command<typeof changeFlags, typeof severalTasks>
+  })
 }
 
 export const cancel = changing(
@@ -198,7 +189,7 @@ export const retry = changing(
   (control, id, note) => control.tasks.retry(id, note),
 )
 
-export const resolve = command({
+export const resolve = controlCommand({
   flags: {
     key: { type: 'text', about: 'Only the effect with this key (default: all that are in doubt)' },
     result: { type: 'text', about: 'Its result, as JSON, for "done"' },
@@ -219,13 +210,9 @@ export const resolve = command({
   ],
   details: () =>
     'A run that was lost between an effect and its record leaves the effect in doubt: it may have happened. It is not repeated until you decide.',
-  exits: controlExits,
-  async run(context, given, { task: id, outcome }) {
-    const { key, result, note = '', json } = given
+  async run({ context, control, json }, { key, result, note = '' }, { task: id, outcome }) {
     const request = present({ outcome, note, key, result: result === undefined ? undefined : jsonOf('--result', result) })
-    await withControl(context, given, async (control) =>
-      printTasks(context, [await control.tasks.resolve(idOf('task', id), request)], json),
-    )
+    printTasks(context, [await control.tasks.resolve(idOf('task', id), request)], json)
   },
 })
 

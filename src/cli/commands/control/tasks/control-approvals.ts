@@ -4,12 +4,12 @@ import type { CliContext } from '../../../../channels/terminal/context.ts'
 import type { Approval, DecisionRequest } from '../../../../control/contract/activity-shapes.ts'
 import { approvalStates } from '../../../../control/contract/state-names.ts'
 import { visibleLines } from '../../../../kit/text.ts'
-import { type Arguments, type Command, command, type Example, type Flags } from '../../../args/command.ts'
+import type { Arguments, Example, Flags } from '../../../args/command.ts'
 import { commandError, usageError } from '../../../exit.ts'
 import { printList } from '../../../print-list.ts'
 import { idOf } from '../connect/argument-values.ts'
 import {
-  controlExits,
+  controlCommand,
   controlFlags,
   noteFlag,
   present,
@@ -18,7 +18,7 @@ import {
   proposeTasks,
 } from '../connect/control-flags.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
-import { type Control, withControl } from '../connect/with-control.ts'
+import type { Control } from '../connect/with-control.ts'
 import { oneLine, record, table } from '../text/table.ts'
 import { moment, tokensText, when } from '../text/time-text.ts'
 
@@ -28,20 +28,17 @@ const args = {
 } as const satisfies Arguments
 
 function deciding(decision: DecisionRequest['decision'], examples: readonly Example[]) {
-  return {
+  return controlCommand({
     flags,
     args,
     examples,
-    exits: controlExits,
-    async run(context, given, { id }) {
-      const { note = '', json = false } = given
-      await withControl(context, given, async (control) => {
-        const approval = await control.approvals.decide(await approvalIdOf(control, id), { decision, note })
-        print(context, { json, value: approval, text: `${approvalLine(approval)}\n` })
-        remind(context, approval)
-      })
+    async run({ context, control, json }, given, { id }) {
+      const { note = '' } = given
+      const approval = await control.approvals.decide(await approvalIdOf(control, id), { decision, note })
+      print(context, { json, value: approval, text: `${approvalLine(approval)}\n` })
+      remind(context, approval)
     },
-  } as const satisfies Command<typeof flags, typeof args>
+  })
 }
 
 export const approve = deciding('approve', [
@@ -74,7 +71,7 @@ function remind({ process: { stderr } }: CliContext, { state, note }: Approval):
   if (state === 'revise' && !note) stderr.write('note: without --note the agent does not know what to change\n')
 }
 
-export const list = command({
+export const list = controlCommand({
   flags: {
     state: { type: 'choice', values: approvalStates, about: 'Only in this state (default: pending)' },
     all: { type: 'boolean', about: 'In every state' },
@@ -88,9 +85,8 @@ export const list = command({
     ['', 'what waits for an answer'],
     ['--all --agent git-admin', 'also what was answered'],
   ],
-  exits: controlExits,
-  async run(context, given) {
-    const { state = 'pending', all = false, agent, task, limit, after, json = false } = given
+  async run({ context, control, json }, given) {
+    const { state = 'pending', all = false, agent, task, limit, after } = given
     const query = present({
       state: all ? undefined : state,
       agent_id: agent,
@@ -98,25 +94,19 @@ export const list = command({
       limit,
       after: after && idOf('approval', after),
     })
-    await withControl(context, given, async (control) => {
-      const { approvals, next } = await control.approvals.list(query)
-      const none = all ? 'no agent has asked for an approval' : `no approval is ${state}`
-      printList(context, { items: approvals, json, lines: approvalLines(approvals, Date.now(), terminalWidth()), none })
-      if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
-    })
+    const { approvals, next } = await control.approvals.list(query)
+    const none = all ? 'no agent has asked for an approval' : `no approval is ${state}`
+    printList(context, { items: approvals, json, lines: approvalLines(approvals, Date.now(), terminalWidth()), none })
+    if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
   },
 })
 
-export const show = command({
-  flags: controlFlags,
+export const show = controlCommand({
   args: { approval: { type: 'text', about: 'Its id, such as APPR-042', complete: proposeApprovals } },
   examples: [['APPR-042', 'exactly what is asked, by whom and why']],
-  exits: controlExits,
-  async run(context, given, { approval: id }) {
-    await withControl(context, given, async (control) => {
-      const approval = await control.approvals.get(idOf('approval', id))
-      print(context, { json: given.json ?? false, value: approval, text: approvalText(approval, Date.now()) })
-    })
+  async run({ context, control, json }, _, { approval: id }) {
+    const approval = await control.approvals.get(idOf('approval', id))
+    print(context, { json, value: approval, text: approvalText(approval, Date.now()) })
   },
 })
 

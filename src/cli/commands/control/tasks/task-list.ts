@@ -2,12 +2,12 @@
 
 import { taskStatuses } from '../../../../control/contract/state-names.ts'
 import type { Task, TaskQuery } from '../../../../control/contract/task-shapes.ts'
-import { type Arguments, command, type Flags, type Given } from '../../../args/command.ts'
+import type { Arguments, Flags, Given } from '../../../args/command.ts'
 import { printList } from '../../../print-list.ts'
 import { idOf } from '../connect/argument-values.ts'
-import { controlExits, controlFlags, present, proposeControlAgents, proposeRoles, proposeTasks } from '../connect/control-flags.ts'
+import { controlCommand, controlFlags, present, proposeControlAgents, proposeRoles, proposeTasks } from '../connect/control-flags.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
-import { type Control, withControl } from '../connect/with-control.ts'
+import type { Control } from '../connect/with-control.ts'
 import { printEvents } from '../runs/control-events.ts'
 import { effectLines, runLines, taskLines, taskText } from '../text/task-text.ts'
 
@@ -27,21 +27,18 @@ const listFlags = {
 
 export const taskArgs = { task: { type: 'text', about: 'Its id, such as TASK-001', complete: proposeTasks } } as const satisfies Arguments
 
-export const list = command({
+export const list = controlCommand({
   flags: listFlags,
   examples: [
     ['', 'the latest 50'],
     ['--open --role sysadmin --order queue', 'what this role does next'],
     ['--status dead --json', 'for scripts'],
   ],
-  exits: controlExits,
-  async run(context, given) {
-    await withControl(context, given, async (control) => {
-      const { tasks, next } = await listed(control, queryOf(given), given.limit)
-      const none = 'no tasks here; braidclaw control task add --help shows how to make one'
-      printList(context, { items: tasks, json: given.json ?? false, lines: taskLines(tasks, Date.now(), terminalWidth()), none })
-      if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
-    })
+  async run({ context, control, json }, given) {
+    const { tasks, next } = await listed(control, queryOf(given), given.limit)
+    const none = 'no tasks here; braidclaw control task add --help shows how to make one'
+    printList(context, { items: tasks, json, lines: taskLines(tasks, Date.now(), terminalWidth()), none })
+    if (next !== null) context.process.stderr.write(`more: add --after ${next}\n`)
   },
 })
 
@@ -72,33 +69,29 @@ function queryOf(given: Given<typeof listFlags>): TaskQuery {
   })
 }
 
-export const show = command({
-  flags: controlFlags,
+export const show = controlCommand({
   args: taskArgs,
   examples: [
     ['TASK-001', 'everything that is known of it: result, error, effects, runs'],
     ['TASK-001 --json', 'for scripts'],
   ],
-  exits: controlExits,
-  async run(context, given, { task }) {
-    const id = idOf('task', task)
-    await withControl(context, given, async (control) => {
-      const [task, effects, { runs }] = await Promise.all([
-        control.tasks.get(id),
-        control.tasks.effects(id),
-        control.runs.list({ task_id: id, limit: 20 }),
-      ])
-      const now = Date.now()
-      const more = [effectLines(effects, terminalWidth()), runs.length === 0 ? [] : runLines(runs, now, terminalWidth())].filter(
-        (lines) => lines.length > 0,
-      )
-      const text = [taskText(task, now), ...more.map((lines) => `${lines.join('\n')}\n`)].join('\n')
-      print(context, { json: given.json ?? false, value: { ...task, effects, runs }, text })
-    })
+  async run({ context, control, json }, _, { task: typed }) {
+    const id = idOf('task', typed)
+    const [task, effects, { runs }] = await Promise.all([
+      control.tasks.get(id),
+      control.tasks.effects(id),
+      control.runs.list({ task_id: id, limit: 20 }),
+    ])
+    const now = Date.now()
+    const more = [effectLines(effects, terminalWidth()), runs.length === 0 ? [] : runLines(runs, now, terminalWidth())].filter(
+      (lines) => lines.length > 0,
+    )
+    const text = [taskText(task, now), ...more.map((lines) => `${lines.join('\n')}\n`)].join('\n')
+    print(context, { json, value: { ...task, effects, runs }, text })
   },
 })
 
-export const log = command({
+export const log = controlCommand({
   flags: { follow: { type: 'boolean', short: 'f', about: 'Continue to print what happens to it, until Ctrl-C' }, ...controlFlags },
   args: taskArgs,
   examples: [
@@ -106,10 +99,8 @@ export const log = command({
     ['TASK-001 -f', 'and what follows'],
   ],
   details: () => 'What a runner printed is the log of its run: braidclaw control run log RUN',
-  exits: [...controlExits, 130],
-  async run(context, given, { task }) {
-    const { follow = false, json = false } = given
-    const asked = { query: { task_id: idOf('task', task) }, after: 0, follow, json }
-    await withControl(context, given, (control, { signal }) => printEvents(context, control, { ...asked, signal }))
+  exits: [130],
+  async run({ context, control, json, signal }, { follow = false }, { task }) {
+    await printEvents(context, control, { query: { task_id: idOf('task', task) }, after: 0, follow, json, signal })
   },
 })
