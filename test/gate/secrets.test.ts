@@ -8,7 +8,7 @@ import { cacheEnvironment } from '../../src/sandbox/filesystem/command-home.ts'
 import { minimumConfig, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 import { environment, planted, secrets } from '../support/planted.ts'
-import { answer, call, live, openSession, type Session } from '../support/secret-session.ts'
+import { answer, call, openSession, type Session, steps } from '../support/secret-session.ts'
 import { filesBelow, findBelow, findIn, spellings } from '../support/secrets.ts'
 import { isDeep, repetitions } from '../support/tier.ts'
 
@@ -19,10 +19,9 @@ function session(): Session {
   return state.session
 }
 
-beforeAll(async () => {
+beforeAll(() => {
   state.session = openSession()
-  await live(state.session)
-}, 120_000)
+})
 afterAll(() => state.session?.[Symbol.dispose]())
 
 test('the search itself finds a secret in every spelling', () => {
@@ -34,6 +33,10 @@ test('the search itself finds a secret in every spelling', () => {
     }
   }
   for (const [path, text] of Object.entries(planted)) expect(findIn(path, text, secrets)).not.toEqual([])
+})
+
+describe('a session', () => {
+  for (const [name, step] of Object.entries(steps)) test(name, () => step(session()))
 })
 
 test('the session was a broad one', async () => {

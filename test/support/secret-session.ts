@@ -48,16 +48,32 @@ export function openSession(): Session {
 export const call = (name: string, input: object | string) => ({ tool_calls: [{ name, arguments: input }] })
 export const answer = { text: 'It says: {{last_tool_result}}', chunks: 9 }
 
-/** Uses every tool, every format, every error; the terminal, a crash, and all commands that inspect the results. */
-export async function live(session: Session): Promise<void> {
-  const { run, turn, at } = session
+/** Lists what a session does, in order: every tool, every format, every error; the terminal, a crash, and all commands that inspect the results. */
+export const steps: { readonly [name: string]: (session: Session) => Promise<void> } = {
+  'every tool, with its log': (session) => everyTool(session, ['--output-format', 'text'], { BRAIDCLAW_LOG: 'json:debug' }),
+  ...(isDeep && { 'every tool, as JSON': (session) => everyTool(session, ['--output-format', 'json'], { BRAIDCLAW_LOG: 'debug' }) }),
+  'every tool, unasked': (session) => everyTool(session, unasked),
+  'every tool in a turn of its own': async ({ turn }) => {
+    for (const one of isDeep ? calls : calls.slice(-3)) await turn(`only ${usual}`, [one, answer], unasked)
+  },
+  'models that are far, refuse, or answer with a page': models,
+  'words on the command line': commandLine,
+  mistakes,
+  'a terminal': inTerminal,
+  'a crash': crash,
+  'a look at everything': lookAround,
+}
+
+const unasked = ['--output-format', 'stream-json', '--autonomy', 'full']
+
+async function models({ run }: Session): Promise<void> {
   const formats = (isDeep ? ['text', 'json', 'stream-json'] : ['stream-json']).map((format) => ['--output-format', format])
-  await everyTool(session, ['--output-format', 'text'], { BRAIDCLAW_LOG: 'json:debug' })
-  if (isDeep) await everyTool(session, ['--output-format', 'json'], { BRAIDCLAW_LOG: 'debug' })
-  await everyTool(session, ['--output-format', 'stream-json', '--autonomy', 'full'])
   for (const model of ['far/m', 'refusing/m', 'html/m'])
     for (const format of formats) await run(['agent', '-m', 'hello', '--model', model, ...format], { env: { BRAIDCLAW_LOG: 'json:debug' } })
   for (const name of ['far', 'refusing', 'html']) await run(['provider', 'test', name])
+}
+
+async function commandLine({ run, turn, at }: Session): Promise<void> {
   await run(['agent', '--approve-all-medium'], {
     stdin: `stdin knows ${apiKey} too`,
     env: { BRAIDCLAW_MOCK_FIXTURE: at.fixture([answer]) },
@@ -72,35 +88,31 @@ export async function live(session: Session): Promise<void> {
   await run(['estop', '--reason', `because of ${usual}`])
   await turn('stopped', [call('time', {}), answer])
   await run(['estop', '--clear'])
-  await mistakes(session)
-  await inTerminal(session)
-  await crash(session)
-  await lookAround(session)
 }
+
+const calls = [
+  ...Object.keys(planted).map((path) => call('file_read', { path: path.replace('braidclaw-workspace/', '') })),
+  call('search', { pattern: 'OPENAI|key' }),
+  call('search', { pattern: usual }),
+  call('shell', { command: 'cat .env.test key.json url.txt base64.txt' }),
+  call('shell', { command: `echo '${usual}'` }),
+  call('shell', { command: 'env' }),
+  call('shell', { command: 'cat /proc/self/environ' }),
+  call('shell', { command: `rm -rf '${named}'` }),
+  call('http', { url: `http://127.0.0.1/?key=${encodeURIComponent(apiKey)}` }),
+  call('http', { url: 'http://10.0.0.1/', method: 'POST', body: apiKey }),
+  call('file_write', { path: `written/${usual}.txt`, content: `the key is ${apiKey}` }),
+  call('file_edit', { path: '.env.test', old: named, new: named }),
+  call('memory_search', { query: usual }),
+  call('file_read', `{"path": "${usual}`),
+  call(`tool_${usual}`, { [usual]: named }),
+  { tool_calls: [{ id: `id-${usual}`, name: 'time', arguments: {} }] },
+]
 
 /** Passes a value through a tool call in every way. */
 async function everyTool({ turn }: Session, format: readonly string[], env: { readonly [name: string]: string } = {}): Promise<void> {
-  const calls = [
-    ...Object.keys(planted).map((path) => call('file_read', { path: path.replace('braidclaw-workspace/', '') })),
-    call('search', { pattern: 'OPENAI|key' }),
-    call('search', { pattern: usual }),
-    call('shell', { command: 'cat .env.test key.json url.txt base64.txt' }),
-    call('shell', { command: `echo '${usual}'` }),
-    call('shell', { command: 'env' }),
-    call('shell', { command: 'cat /proc/self/environ' }),
-    call('shell', { command: `rm -rf '${named}'` }),
-    call('http', { url: `http://127.0.0.1/?key=${encodeURIComponent(apiKey)}` }),
-    call('http', { url: 'http://10.0.0.1/', method: 'POST', body: apiKey }),
-    call('file_write', { path: `written/${usual}.txt`, content: `the key is ${apiKey}` }),
-    call('file_edit', { path: '.env.test', old: named, new: named }),
-    call('memory_search', { query: usual }),
-    call('file_read', `{"path": "${usual}`),
-    call(`tool_${usual}`, { [usual]: named }),
-    { tool_calls: [{ id: `id-${usual}`, name: 'time', arguments: {} }] },
-  ]
   const often = ['--max-turns', '40']
   await turn(`what do you know of ${apiKey}?`, [...calls, { ...answer, thinking: `hm, ${named}` }], [...format, ...often], env)
-  if (format.includes('full')) for (const one of isDeep ? calls : calls.slice(-3)) await turn(`only ${usual}`, [one, answer], format, env)
   await turn('say it', [{ text: `in one piece ${apiKey} and ${named} and ${usual}` }], format, env)
   await turn('say it', [{ text: `in pieces ${apiKey} and ${named} and ${usual}`, chunks: 60 }], format, env)
 }
