@@ -1,7 +1,7 @@
 /** Creates an agent: a conversation that the caller can run, approve and cancel. The caller passes in every effect. */
 
 import type { AnyThread } from '../kernel/thread.ts'
-import { createId } from '../kit/id.ts'
+import { createId } from '../kit/sha256.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
 import type { AgentEvent, ContextUse, Continued, Ending, Label, Mode, Proposal, RunEvent, Usage } from './event.ts'
 import type { ChatRequest, Decision, Message, Meter, Question, RunAgent, RunIdentity } from './port.ts'

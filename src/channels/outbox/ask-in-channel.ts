@@ -3,7 +3,7 @@
 import type { Conversation } from '../../host/api.ts'
 import { type Fold, setLines, totalsOf } from '../../host/changes/change-lines.ts'
 import { escapeHidden } from '../../kit/escape.ts'
-import { createId } from '../../kit/id.ts'
+import { createId } from '../../kit/sha256.ts'
 import { count, cut, flat, visible } from '../../kit/text.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'

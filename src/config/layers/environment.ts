@@ -1,7 +1,7 @@
 /** Reads variables as a layer, of the environment and of the env files: BRAIDCLAW_<SECTION>_<KEY>, and a few short names. */
 
 import { join } from 'node:path'
-import { nearest } from '../../kit/text.ts'
+import { nearest } from '../../kit/nearest.ts'
 import type { Origin } from '../config.ts'
 import { homePaths } from '../paths.ts'
 import { type Setting, settingOf, type Table, variablesOfSetting } from '../table.ts'

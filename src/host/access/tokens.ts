@@ -1,7 +1,6 @@
 /** Makes, lists and checks the access tokens of a home. A secret is shown once, when it is made; the store holds its SHA-256. */
 
-import { createId } from '../../kit/id.ts'
-import { sha256 } from '../../kit/sha256.ts'
+import { createId, sha256 } from '../../kit/sha256.ts'
 import type { StoredToken, TokenLimits, TokenRow, TokenTable } from '../../memory/access-tokens.ts'
 import { FailureError } from '../failure.ts'
 

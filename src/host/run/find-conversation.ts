@@ -1,7 +1,6 @@
 /** Finds the conversation that a turn belongs to, or creates its id. */
 
-import { createId } from '../../kit/id.ts'
-import { sha256 } from '../../kit/sha256.ts'
+import { createId, sha256 } from '../../kit/sha256.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { ConversationChoice } from '../api.ts'
 import { FailureError } from '../failure.ts'

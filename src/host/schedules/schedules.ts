@@ -1,6 +1,6 @@
 /** Adds, changes, pauses and removes schedules, and says when they are due. */
 
-import { createId } from '../../kit/id.ts'
+import { createId } from '../../kit/sha256.ts'
 import { didYouMean } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { createScheduleStore, type FiredTable, type ScheduleRow, type ScheduleStore } from '../../memory/schedule-store.ts'

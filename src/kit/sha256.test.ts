@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createId } from './id.ts'
+import { createId } from './sha256.ts'
 
 test.each(['', 'Run', '1run', 'run_', 'r/n', 'rün'])('the prefix "%s" is refused', (prefix) => {
   expect(() => createId(prefix, new Uint8Array(8))).toThrow('lower-case')
