@@ -2,6 +2,7 @@
 
 import { createEngine, type Engine } from '../src/kernel/engine.ts'
 import type { AnyThread, Bid, BThread } from '../src/kernel/thread.ts'
+import { behavioral, bSync, bThread } from '../src/library/behavioral.ts'
 
 type Tick = { readonly type: string; readonly id?: string; readonly n: number }
 type Row = { readonly name: string; readonly events: number; readonly perSecond: number; readonly need: number }
@@ -104,10 +105,30 @@ function median(make: () => AnyThread<Tick>[], run: (engine: Engine<Tick>) => nu
   return { events, perSecond: Math.round(speeds[(RUNS - 1) / 2] ?? 0) }
 }
 
+/** Two threads that take turns, as threads of the kernel. */
+const turns = () => ring(2)
+
+/** The same as a behavioral program of the library, with a handler for each event. */
+function behavioralTurns(): number {
+  const count = EVENTS / 10
+  const { bThreads, trigger, useFeedback } = behavioral({ maxSelections: count + 1 })
+  const pass = (own: string, other: string) => [bSync({ request: { type: own } }), bSync({ waitFor: other })]
+  bThreads.set({ ping: bThread(pass('ping', 'pong'), count / 2), pong: bThread(pass('pong', 'ping').reverse(), count / 2) })
+  const seen = { count: 0 }
+  const handle = () => {
+    seen.count += 1
+  }
+  useFeedback({ ping: handle, pong: handle })
+  trigger({ type: 'start' })
+  return seen.count
+}
+
 const rows: Row[] = programs.flatMap(({ name, need, list }) => [
   { name, need, ...median(list, lean) },
   { name: `${name} (recorded)`, need: 0, ...median(list, recorded) },
 ])
+rows.push({ name: 'two threads take turns', need: 0, ...median(turns, lean) })
+rows.push({ name: 'two threads take turns, as a behavioral program with handlers', need: 0, ...median(turns, behavioralTurns) })
 
 if (process.argv.includes('--json')) console.log(JSON.stringify({ bench: 'kernel', runs: RUNS, rows }))
 else

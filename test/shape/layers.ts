@@ -7,7 +7,7 @@ const ADAPTERS = new Set(['providers', 'tools', 'workspace', 'sandbox', 'memory'
 /** The host opens a home once; it imports core and the adapters, but no entrance. */
 const HOST = 'host'
 /** Where people and programs talk to agents. */
-const ENTRANCES = new Set(['channels', 'control', 'dashboard'])
+const ENTRANCES = new Set(['channels', 'control', 'dashboard', 'library'])
 const SHELL = new Set(['main.ts', 'planck.ts', 'agent.ts', 'unix.ts', 'cli', 'config'])
 
 /** Third-party packages that only compute. A new one needs a decision: it must use neither I/O nor the clock. */
