@@ -2,26 +2,38 @@
 
 import { rulesInForce, rulesOfFile } from '../../../host/setup/operator-rules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { count } from '../../../kit/text.ts'
+import { count, visible } from '../../../kit/text.ts'
+import { verify as check, type ProgramReport } from '../../../library/behavioral.ts'
 import { ruleThread } from '../../../runtime/rules/rule-thread.ts'
 import { sentence } from '../../../runtime/verify/describe-trace.ts'
 import type { VerifyReport } from '../../../runtime/verify/verify-program.ts'
 import { verifyProgram } from '../../../runtime/verify/verify-program.ts'
 import { command, type Flags } from '../../args/command.ts'
-import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
+import { inSandbox, loaded, programFlags, stepLine } from './program.ts'
 
 const flags = {
   threads: { type: 'text', about: 'Check these rules instead of the installed ones' },
-  ...workspaceFlag,
-  ...jsonFlag,
+  ...programFlags,
+  deadlock: { type: 'boolean', about: 'With a program: also look for threads that wait in vain' },
 } as const satisfies Flags
 
-/** Exit code 0 when every property holds, 1 when one breaks or is undecided, 2 when a rule cannot be read. */
+/** Exit code 0 when every property holds, 1 when one breaks or is undecided, 2 when a rule or a program cannot be read. */
 export const verify = command({
   flags: flags,
-  examples: [['--threads my-rules.json', 'with rules of your own (docs/rules.md)']],
-  async run(context, { threads, workspace, json = false }) {
+  examples: [
+    ['--threads my-rules.json', 'with rules of your own (docs/rules.md)'],
+    ['--program loop.ts', 'a behavioral program of your own (docs/library.md)'],
+  ],
+  async run(context, { threads, program, deadlock, ...more }) {
+    if (program !== undefined && more.sandbox !== 'none') return inSandbox(context, 'verify', { program, deadlock, ...more })
+    if (program !== undefined) {
+      const report = loaded(context, program, (found) => check(found, { maxStates: more.maxStates, deadlock }))
+      context.process.stdout.write(more.json ? `${JSON.stringify(report)}\n` : `${programLines(report).join('\n')}\n`)
+      if (!report.ok) throw new CliExit(exitCodes.error)
+      return
+    }
+    const { workspace, json = false } = more
     const setup = loadSetup(context, { workspace })
     const rules = threads === undefined ? rulesInForce(setup).rules : rulesOfFile(setup, threads).map(ruleThread)
     const report = verifyProgram({ rules })
@@ -72,4 +84,18 @@ function counterexample({ counterexample }: VerifyReport): string[] {
   const { property, steps, heldBack } = counterexample
   const left = heldBack.length > 0 ? [`  and then: held back: ${heldBack.join('; ')}`] : []
   return ['', `${property} breaks; the shortest way there:`, ...steps.map((step) => `  ${sentence(step)}`), ...left]
+}
+
+function programLines({ states, findings }: ProgramReport): string[] {
+  return [
+    ...findings.map(({ property, holds }) => visible(`${holds === null ? '·' : holds ? '✓' : '✗'} ${property}`)),
+    '',
+    `${count(states, 'state')} explored`,
+    ...(findings.some(({ holds }) => holds === null)
+      ? ['not decided (·): the search ended early; raise --max-states, or mend what breaks']
+      : []),
+    ...findings.flatMap(({ property, steps }) =>
+      steps ? ['', visible(`${property} breaks; a shortest run:`), ...steps.map(stepLine)] : [],
+    ),
+  ]
 }
