@@ -1,4 +1,4 @@
-/** The parts by themselves, each figure beside what is asked of it: kernel, the kernel's share of a turn, memory, receipts. */
+/** The parts by themselves, each figure beside what is asked of it: kernel, the kernel's share of a turn, memory, discovery, receipts. */
 
 import { join } from 'node:path'
 import { isObject } from '../src/kit/json.ts'
@@ -16,7 +16,7 @@ const shareRuns = 21
 
 /** `share` is bench/share.ts, compiled. */
 export async function measureParts(share: string): Promise<Part[]> {
-  return [...(await kernel()), ...(await shares(share)), ...(await memory()), ...(await receipts())]
+  return [...(await kernel()), ...(await shares(share)), ...(await memory()), ...(await discovery()), ...(await receipts())]
 }
 
 export function isMet({ value, atMost = Number.POSITIVE_INFINITY, atLeast = 0 }: Part): boolean {
@@ -79,6 +79,14 @@ async function memory(): Promise<Part[]> {
     over('a very common term', common_ms),
     over('six common words', six_common_ms, 25),
     over('part of a word', substring_ms),
+  ]
+}
+
+async function discovery(): Promise<Part[]> {
+  const { put_ms, build_ms, median_ms } = await figures('discovery')
+  return [
+    { what: 'discovery of 10,000 items: adding them', value: number(put_ms) + number(build_ms), unit: 'ms' },
+    { what: 'discovery of 10,000 items: a search', value: number(median_ms), unit: 'ms', atMost: 30 },
   ]
 }
 

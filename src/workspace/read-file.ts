@@ -2,11 +2,8 @@
 
 import { readSync, type Stats } from 'node:fs'
 import { sha256 } from '../kit/sha256.ts'
-import { visibleLines } from '../kit/text.ts'
-import type { Instruction } from '../runtime/event.ts'
-import type { BytesRead, FileRefusal, OnLine, Scanned, Stat, TextRead, Workspace } from './contract.ts'
+import type { BytesRead, FileRefusal, OnLine, Scanned, Stat, TextRead } from './contract.ts'
 import type { Handle } from './descriptor.ts'
-import { instructionBytes } from './instruction-file.ts'
 import { type Locator, openRegular, quote, reading } from './locate-path.ts'
 
 type LineRange = { readonly offset?: number; readonly limit?: number; readonly maxBytes: number }
@@ -248,33 +245,4 @@ export function utf8Prefix(bytes: Uint8Array, max: number): Uint8Array {
   let end = max
   while (end > 0 && max - end < 4 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--
   return bytes.subarray(0, end)
-}
-
-/** `bytes` is the part of the limit that the text uses. `cut` says what is missing. */
-export type InstructionRead =
-  | { readonly ok: true; readonly instruction: Instruction; readonly bytes: number; readonly cut?: string }
-  | { readonly ok: false; readonly why: string }
-
-/**
- * Reads a project's instructions for the model from AGENTS.md or CLAUDE.md, always as plain text. Never throws. `room` is how many bytes
- * are left; with none left the model only learns that the file exists.
- */
-export function readInstruction(workspace: Pick<Workspace, 'readText'>, path: string, room: number): InstructionRead {
-  const read = workspace.readText(path, { maxBytes: Math.max(room, 1) })
-  if (!read.ok) return { ok: false, why: read.message }
-  if (read.invalid) return { ok: false, why: `${JSON.stringify(path)} is not valid UTF-8` }
-  const whole = visibleLines(read.text)
-  const text = upTo(whole, room)
-  const bytes = Buffer.byteLength(text)
-  if (!read.more && text === whole) return { ok: true, instruction: { path, text }, bytes }
-  const cut = `${path} has ${read.size} bytes; all such files together may have ${instructionBytes} bytes, and the rest of this one is left out`
-  return { ok: true, instruction: { path, text: `${text}${text.endsWith('\n') || text === '' ? '' : '\n'}[cut: ${cut}]` }, bytes, cut }
-}
-
-/** Cuts at the end of a line where there is one. */
-function upTo(text: string, room: number): string {
-  const bytes = new TextEncoder().encode(text)
-  if (bytes.length <= room) return text
-  const prefix = new TextDecoder().decode(utf8Prefix(bytes, room))
-  return prefix.slice(0, prefix.lastIndexOf('\n') + 1) || prefix
 }

@@ -9,12 +9,7 @@ import { isTest, type Law, type Module, type Node, nameOf, nodes, type Violation
 const STORE = 'src/memory/store.ts'
 const CREATES = 'src/memory/database-file.ts'
 /** The modules that create SQLite connections; the lock is an empty file of its own, and the control plane has its own database. */
-const CONNECTS = new Set([
-  STORE,
-  'src/memory/agent-files/folder-lock.ts',
-  'src/control/store/open-sqlite.ts',
-  'src/control/skills/skill-search.ts',
-])
+const CONNECTS = new Set([STORE, 'src/memory/agent-files/folder-lock.ts', 'src/control/store/open-sqlite.ts'])
 
 const OPENERS = new Set(
   ['open', 'readFile', 'writeFile', 'appendFile', 'copyFile', 'cp', 'truncate'].flatMap((name) => [name, `${name}Sync`]),

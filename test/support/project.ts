@@ -14,6 +14,8 @@ export type Stage = Disposable & {
   turn(args?: readonly string[]): Promise<Result>
   /** Returns the messages of each request, as they came over the wire. */
   asked(): readonly (readonly Reply[])[]
+  /** Returns the tools of the latest request. */
+  tools(): readonly { readonly name: string }[]
   /** Returns the system prompt of the latest request. */
   system(): string
   trust(): Promise<void>
@@ -38,6 +40,10 @@ export function stage(replies: readonly Speech[] = [], more = ''): Stage {
     at,
     turn: (args = []) => at.run(['agent', '-m', 'go', ...args]),
     asked,
+    tools: () =>
+      fake.asked
+        .slice(-1)
+        .flatMap(({ text }) => (JSON.parse(text).tools ?? []).map((tool: { function: { name: string } }) => tool.function)),
     system: () =>
       asked()
         .at(-1)

@@ -20,6 +20,7 @@ export const commands: List = [
   { name: 'provider models', about: 'Show what is known of a model: context window, longest answer, prices, what it sees, and since when', load: async () => (await import('./home/provider.ts')).models },
   { name: 'provider test', about: 'Ask a provider one short question and print the answer', load: async () => (await import('./home/provider.ts')).test },
   { name: 'tool', about: 'List, run, describe or make tools; run a tool loop' },
+  { name: 'discover', about: 'Find tools, skills, rules and documents of the project by what is to be done', load: async () => (await import('./tools/discover.ts')).discover },
   { name: 'tool list', about: 'List the tools, their risk and whether they are offered to the model', load: async () => (await import('./tools/tool-run.ts')).list },
   { name: 'tool run', about: 'Run one tool through the same gate as the model, with a receipt', load: async () => (await import('./tools/tool-run.ts')).run },
   { name: 'tool describe', about: 'Ask executables to describe themselves, in the sandbox; exit 1 when one is broken', load: async () => (await import('./tools/tool-new.ts')).describe },

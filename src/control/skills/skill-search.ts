@@ -1,8 +1,8 @@
-/** Searches the full texts of skills with SQLite's FTS5 in memory, and offers that as the tool skills_search. */
+/** Searches the full texts of skills, and offers that as the tool skills_search. */
 
-import { Database } from 'bun:sqlite'
+import { createHybridIndex, type Entry } from '../../discovery/hybrid-index.ts'
 import type { Tool } from '../../runtime/port.ts'
-import { type Skill, wordsOf } from './skill.ts'
+import type { Skill } from './skill.ts'
 
 export type SkillSearch = {
   /** The best first. An empty query finds every skill. */
@@ -10,32 +10,25 @@ export type SkillSearch = {
   close(): void
 }
 
-const maxWords = 32
-
 /** No character of a query has a special meaning. */
 export function openSkillSearch(skills: readonly Skill[]): SkillSearch {
-  const database = new Database(':memory:')
-  database.run("CREATE VIRTUAL TABLE skills USING fts5(name, summary, invoke, content, tokenize = 'porter unicode61')")
-  const insert = database.prepare('INSERT INTO skills (rowid, name, summary, invoke, content) VALUES (?, ?, ?, ?, ?)')
-  for (const [index, { name, summary, invoke, content }] of skills.entries())
-    insert.run(index + 1, name, summary, invoke.map(({ source }) => source).join(' '), content)
-  const select = database.prepare<{ readonly rowid: number }, [string, number]>(
-    'SELECT rowid FROM skills WHERE skills MATCH ? ORDER BY bm25(skills, 10, 5, 3, 1), rowid LIMIT ?',
+  const index = createHybridIndex<Entry & { readonly skill: Skill }>()
+  index.put(
+    skills.map((skill) => {
+      const { name, summary, invoke, content } = skill
+      return {
+        kind: 'skill',
+        source: 'library',
+        name,
+        description: summary,
+        context: `${invoke.map(({ source }) => source).join(' ')} ${content}`,
+        skill,
+      }
+    }),
   )
-
-  function found(query: string, limit: number): readonly Skill[] {
-    const words = wordsOf(query).slice(0, maxWords)
-    if (words.length === 0) return query.trim() === '' ? skills.slice(0, limit) : []
-    const rows = select.all(words.map((word) => `"${word}"*`).join(' OR '), limit)
-    return rows.flatMap(({ rowid }) => skills[rowid - 1] ?? [])
-  }
-
   return {
-    find(query, limit) {
-      const named = skills.filter(({ name }) => name.toLowerCase() === query.trim().toLowerCase())
-      return [...named, ...found(query, limit).filter((skill) => !named.includes(skill))].slice(0, limit)
-    },
-    close: () => database.close(),
+    find: (query, limit) => (query.trim() === '' ? skills.slice(0, limit) : index.search(query, { limit }).map(({ entry }) => entry.skill)),
+    close: () => index.remove(() => true),
   }
 }
 

@@ -108,10 +108,10 @@ export function createPromptBuilder(options: PromptBuilderOptions) {
   }
 }
 
-async function specs({ setup, tools, toolRuntime }: PromptBuilderOptions): Promise<readonly ToolSpec[]> {
+async function specs({ setup, tools, toolRuntime, instructions }: PromptBuilderOptions): Promise<readonly ToolSpec[]> {
   const { config, access } = setup
   const limited = { shellTimes: shellTimesOf(config.limits), toolsAllow: allowedTools(config), schedules: access?.schedules }
-  if (!tools.more) return builtInSpecs(tools, limited)
+  if (!tools.more) return builtInSpecs(tools, { ...limited, more: await instructions?.tools() })
   return (await (await toolRuntime()).refresh()).map(specOf)
 }
 

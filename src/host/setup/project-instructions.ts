@@ -1,14 +1,16 @@
 /** Reads the project's own instructions to the model from files of a trusted workspace: they are prompt text, never policy. */
 
+import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
 import { errorText } from '../../kit/errors.ts'
 import { visible } from '../../kit/text.ts'
 import type { Instruction } from '../../runtime/event.ts'
 import { quoteText } from '../../security/command/syntax/quote.ts'
+import type { DiscoverKind } from '../../tools/builtin/discover.ts'
 import { instructionBytes, instructionFile } from '../../workspace/instruction-file.ts'
-import type { InstructionRead } from '../../workspace/read-file.ts'
 import type { Setup } from '../api.ts'
+import type { InstructionRead, InstructionReader } from './project-files.ts'
 
 export type InstructionOptions = {
   readonly setup: Setup
@@ -23,9 +25,13 @@ export type Instructions = ReturnType<typeof createInstructions>
 /** Without such a file this costs one stat per folder; the first file loads everything else. */
 export function createInstructions({ setup, workspace, offer }: InstructionOptions) {
   const { log, paths } = setup
-  const state: { room: number; root?: Promise<Instruction | undefined>; trusted?: boolean; read?: InstructionReader } = {
-    room: instructionBytes,
-  }
+  const state: {
+    room: number
+    root?: Promise<Instruction | undefined>
+    trusted?: boolean
+    read?: InstructionReader
+    tools?: Promise<readonly DiscoverKind[]>
+  } = { room: instructionBytes }
   const visited = new Set<string>()
 
   /** `touched`: the paths that a tool has just read or written; their text needs no repeating. */
@@ -51,7 +57,7 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
   /** A missing workspace is not a reason to end a run. */
   async function attempt(path: string): Promise<InstructionRead> {
     try {
-      state.read ??= await openReader(setup, workspace)
+      state.read ??= (await import('./project-files.ts')).openReader(setup, workspace)
       return state.read(path, state.room)
     } catch (error) {
       return { ok: false, why: errorText(error) }
@@ -67,9 +73,13 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
     return trusted
   }
 
+  const root = () => (state.root ??= inFolder(''))
+
   return {
     /** Returns the instructions of the workspace folder: read once, so that the system prompt keeps its bytes. */
-    root: () => (state.root ??= inFolder('')),
+    root,
+    /** Returns the tool discover where there are skills, or where the file links to documents: once, so that the list keeps its bytes. */
+    tools: () => (state.tools ??= root().then((rules) => discoverTool(setup, workspace, rules?.text))),
     /** Returns the instructions of the folders from the workspace down to these absolute paths, each folder only once. */
     async below(touched: readonly string[]): Promise<readonly Instruction[]> {
       const found: Instruction[] = []
@@ -82,23 +92,16 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
   }
 }
 
-type InstructionReader = (path: string, room: number) => InstructionRead
+async function discoverTool(setup: Setup, workspace: string, rules = ''): Promise<readonly DiscoverKind[]> {
+  const [own = '', ...others] = skillFolders(setup, workspace)
+  const hasSkills = others.some(existsSync) || (existsSync(own) && createTrust(setup.paths.trustedFolders).isTrusted(workspace))
+  if (!hasSkills && !/\]\((?!https?:)[^)\n]{1,300}\.(md|txt)/.test(rules)) return []
+  return [(await import('../../tools/builtin/discover.ts')).discover]
+}
 
-/** Applies the gate's own path rules, and never reads outside the workspace, whatever those rules permit. */
-async function openReader({ config, paths, context, redactor }: Setup, workspace: string): Promise<InstructionReader> {
-  const [{ readInstruction }, { openWorkspace }, { judgePath }, { policyOf }] = await Promise.all([
-    import('../../workspace/read-file.ts'),
-    import('../../workspace/workspace.ts'),
-    import('../../security/targets/path.ts'),
-    import('./effective-policy.ts'),
-  ])
-  const { forbiddenPaths, protectedPaths, home } = policyOf(config, paths, context.env)
-  const policy = { forbiddenPaths, protectedPaths, home, workspace, workspaceOnly: true }
-  const files = openWorkspace({ root: workspace, check: (path, access) => judgePath({ path, access, cwd: workspace, policy }) })
-  return (path, room) => {
-    const read = readInstruction(files, path, room)
-    return read.ok ? { ...read, instruction: { path, text: redactor.text(read.instruction.text) } } : read
-  }
+/** Returns the folders of skills, the strongest first; the project's lies in the workspace. */
+export function skillFolders({ paths, context: { env } }: Pick<Setup, 'paths' | 'context'>, workspace: string): readonly string[] {
+  return [...new Set([workspace, env.HOME ?? paths.home].map((folder) => `${folder}/.agents/skills`)), `${paths.home}/skills`]
 }
 
 /** Returns the folders below the root, relative and from the top down; a path itself may be a folder. The root is not included. */

@@ -25,6 +25,7 @@ import type { ScheduleInChat } from '../../tools/builtin/schedule.ts'
 import { createTools } from '../../tools/list.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
 import { createExecutor, type ExecutorOptions, type KeepResult, type ResultRoom, ranOn } from '../../tools/run-tool.ts'
+import { toolFrom } from '../../tools/tool-kind.ts'
 import { disk } from '../../workspace/disk.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Setup } from '../api.ts'
@@ -161,7 +162,14 @@ export async function createToolRuntime({
       return id === undefined ? { ok: true, text: results.list(conversationId) } : results.find(conversationId, id)
     },
   })
-  const selected = own.filter(
+  /** The built-in tools need no discovery: the model sees them. */
+  async function discover(intent: string): Promise<readonly string[]> {
+    const { lineOf, openDiscovery } = await import('./discover.ts')
+    const found = await openDiscovery(setup, { workspace: policy.workspace, tools: kit().found })
+    return (await found.search(intent)).map(lineOf)
+  }
+  const further = (await instructions?.tools()) ?? []
+  const selected = [...own, ...further.map((kind) => toolFrom(kind, { discover }))].filter(
     ({ name }) => (builtIn === 'all' || builtIn.includes(name)) && (scheduleInChat !== undefined || name !== 'schedule'),
   )
 

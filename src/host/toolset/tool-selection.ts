@@ -57,12 +57,19 @@ export function hasTools({ builtIn, more }: ToolSelection): boolean {
 
 export const builtInTools: ToolSelection = { builtIn: 'all' }
 
-export type Limited = { readonly shellTimes: ShellTimes; readonly toolsAllow?: readonly string[]; readonly schedules?: boolean | undefined }
+export type Limited = {
+  readonly shellTimes: ShellTimes
+  readonly toolsAllow?: readonly string[]
+  readonly schedules?: boolean | undefined
+  readonly more?: readonly ToolSpec[] | undefined
+}
 
 /** `toolsAllow` is the operator's list; a selection cannot go beyond it. */
-export function builtInSpecs({ builtIn }: ToolSelection, { shellTimes, toolsAllow, schedules = false }: Limited): readonly ToolSpec[] {
-  return toolKinds
-    .map((kind) => ({ ...kind, ...kind.limited?.(shellTimes) }))
+export function builtInSpecs(
+  { builtIn }: ToolSelection,
+  { shellTimes, toolsAllow, schedules = false, more = [] }: Limited,
+): readonly ToolSpec[] {
+  return [...toolKinds.map((kind) => ({ ...kind, ...kind.limited?.(shellTimes) })), ...more]
     .filter(
       ({ name }) =>
         (builtIn === 'all' || builtIn.includes(name)) && (toolsAllow?.includes(name) ?? true) && (schedules || name !== 'schedule'),
@@ -75,7 +82,7 @@ export function unknownNames(toolsAllow: readonly string[] = []): readonly strin
   return toolsAllow.filter((name) => !builtInNames.includes(name))
 }
 
-export const builtInNames: readonly string[] = toolKinds.map(({ name }) => name)
+export const builtInNames: readonly string[] = [...toolKinds.map(({ name }) => name), 'discover']
 
 export function specOf({ name, description, parameters }: ToolSpec): ToolSpec {
   return { name, description, parameters }

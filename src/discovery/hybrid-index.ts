@@ -1,0 +1,269 @@
+/**
+ * Finds what fits an intent: BM25 over stemmed words and hashed features of words and letters, both without a model, and vectors of an
+ * embedder where there is one; the ranks of the legs are fused. It runs in memory, in Bun and in Node.
+ */
+
+import { softness, stem, wordsOf } from './words.ts'
+
+/** Everything that can be found. Kind, source and name identify an entry; `params` and `context` are further text about it. */
+export type Entry = { readonly kind: string; readonly source: string; readonly name: string; readonly description: string } & {
+  readonly params?: string
+  readonly context?: string
+}
+
+type Leg = 'keywords' | 'features' | 'embedding'
+
+/** Says why an entry was found: its rank from 1, and its score, in each leg, and the words of the query that it has. */
+export type Why = { readonly words: readonly string[] } & { readonly [Name in Leg]?: { readonly rank: number; readonly score: number } }
+
+export type Hit<E extends Entry = Entry> = { readonly entry: E; readonly score: number; readonly why: Why }
+
+/** `limit` is 5 unless given, a weight 0.5; `accept` filters before the limit; `of` gives the vectors of entries, of the query's length. */
+export type Query<E extends Entry> = {
+  readonly limit?: number | undefined
+  readonly accept?: (entry: E) => boolean
+  readonly minScore?: number
+  readonly weights?: { readonly [Name in Leg]?: number }
+  readonly vectors?: { readonly query: Float32Array; readonly of: (entry: E) => Float32Array | undefined }
+}
+
+/** Weights of name, description, params and context. */
+const fieldWeights = [3, 1.5, 0.4, 0.8]
+const [k1, b, rankConstant, perLeg, dimensions] = [2, 0.4, 60, 50, 2_048]
+const [maxQuery, maxTerms, maxField, maxFeatureText] = [8_192, 64, 65_536, 600]
+/** A query finds something when an entry reaches one of them: score, covered share of its words times √words, cosine, cosine. */
+const least = { keywords: 5.25, coverage: 0.55, features: 0.25, embedding: 0.4 }
+/** An entry without a word of the query has at least this cosine of features. */
+const leastAlike = 0.15
+
+/** `terms` counts how often each field has a term, `lengths` the words of each; `values` are features, at their places in the vector. */
+type Analysed = {
+  readonly terms: ReadonlyMap<string, number[]>
+  readonly lengths: number[]
+  readonly places: Uint16Array
+  readonly values: Float32Array
+}
+type IndexRow<E> = Analysed & { readonly entry: E }
+type Posting = { readonly docs: number[]; readonly values: number[] }
+type Built<E> = {
+  readonly entries: readonly E[]
+  readonly words: ReadonlyMap<string, Posting>
+  readonly features: readonly Posting[]
+  readonly norms: Float64Array
+}
+
+export function createHybridIndex<E extends Entry>() {
+  const rows = new Map<string, IndexRow<E>>()
+  const stems = new Map<string, string>()
+  const state: { built?: Built<E> | undefined } = {}
+
+  function stemmed(word: string): string {
+    const found = stems.get(word) ?? stem(word)
+    stems.set(word, found)
+    return found
+  }
+
+  return {
+    /** Adds entries; one of the same kind, source and name is replaced. */
+    put(added: Iterable<E>): void {
+      for (const entry of added) rows.set(JSON.stringify([entry.kind, entry.source, entry.name]), { entry, ...analyse(entry, stemmed) })
+      state.built = undefined
+    },
+    remove(isGone: (entry: E) => boolean): void {
+      for (const [key, { entry }] of rows) if (isGone(entry)) rows.delete(key)
+      state.built = undefined
+    },
+    all: (): readonly E[] => [...rows.values()].map(({ entry }) => entry),
+    /** Returns the best first; nothing when nothing is relevant. Ties keep the order in which the entries came. Never throws. */
+    search(query: string, options: Query<E> = {}): readonly Hit<E>[] {
+      state.built ??= build([...rows.values()])
+      return search(state.built, query.slice(0, maxQuery), options)
+    },
+  }
+}
+
+type Stemmed = (word: string) => string
+
+function analyse({ name, description, params = '', context = '' }: Entry, stemmed: Stemmed): Analysed {
+  const terms = new Map<string, number[]>()
+  const lengths = [name, description, params, context].map((text, field) => {
+    const words = wordsOf(text.slice(0, maxField))
+    for (const term of words.map(stemmed)) {
+      const counts = terms.get(term) ?? [0, 0, 0, 0]
+      counts[field] = (counts[field] ?? 0) + 1
+      terms.set(term, counts)
+    }
+    return words.length
+  })
+  const features = featuresOf(`${name} ${description}`.slice(0, maxFeatureText), stemmed, () => 1)
+  const places = Uint16Array.from(features.keys()).filter((place) => features[place] !== 0)
+  return { terms, lengths, places, values: Float32Array.from(places, (place) => features[place] ?? 0) }
+}
+
+/** Hashes words, pairs of words, and runs of three to five letters into one vector. */
+function featuresOf(text: string, stemmed: Stemmed, weightOf: (word: string) => number): Float32Array {
+  const features = new Float32Array(dimensions)
+  let before = ''
+  for (const word of wordsOf(text)) {
+    const [term, weight] = [stemmed(word), weightOf(word)]
+    hashRuns(features, term, { least: term.length, weight })
+    if (before !== '') hashRuns(features, `${before} ${term}`, { least: before.length + 1 + term.length, weight: 0.5 })
+    hashRuns(features, ` ${word.slice(0, 40)} `, { least: 3, most: 5, weight: weight / 2 })
+    before = term
+  }
+  return features
+}
+
+type Runs = { readonly least: number; readonly most?: number; readonly weight: number }
+
+/** Adds each run of letters at the place of its hash: FNV-1a, mixed so that the low bits are as good; one bit is the sign. */
+function hashRuns(features: Float32Array, text: string, { least: shortest, most = shortest, weight }: Runs): void {
+  for (let from = 0; from + shortest <= text.length; from += 1) {
+    let hash = 0x811c9dc5
+    for (let at = from; at < Math.min(from + most, text.length); at += 1) {
+      hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+      if (at - from + 1 < shortest) continue
+      const mixed = Math.imul(hash ^ (hash >>> 15), 0x85ebca6b)
+      const place = (mixed ^ (mixed >>> 13)) & (dimensions - 1)
+      add(features, place, mixed & (1 << 20) ? weight : -weight)
+    }
+  }
+}
+
+function build<E extends Entry>(rows: readonly IndexRow<E>[]): Built<E> {
+  const words = new Map<string, Posting>()
+  const features = Array.from({ length: dimensions }, noPosting)
+  const usual = fieldWeights.map((_, field) => {
+    const own = rows.map(({ lengths }) => lengths[field] ?? 0).filter((length) => length > 0)
+    return own.reduce((sum, length) => sum + length, 0) / own.length || 1
+  })
+  for (const [doc, { terms, lengths, places, values }] of rows.entries()) {
+    places.forEach((place, at) => void push(features[place], doc, values[at] ?? 0))
+    const shares = fieldWeights.map((weight, field) => weight / (1 - b + (b * (lengths[field] ?? 0)) / (usual[field] ?? 1)))
+    for (const [term, counts] of terms) {
+      const frequency = counts.reduce((sum, count, field) => sum + count * (shares[field] ?? 0), 0)
+      words.set(term, push(words.get(term), doc, (frequency * (k1 + 1)) / (frequency + k1)))
+    }
+  }
+  const norms = new Float64Array(rows.length)
+  for (const posting of features) {
+    const idf = rarity(rows.length, posting.docs.length)
+    forEachIn(posting, (doc, value) => add(norms, doc, (value * idf) ** 2))
+  }
+  return { entries: rows.map(({ entry }) => entry), words, features, norms: norms.map(Math.sqrt) }
+}
+
+function noPosting(): Posting {
+  return { docs: [], values: [] }
+}
+
+function push(posting = noPosting(), doc: number, value: number): Posting {
+  posting.docs.push(doc)
+  posting.values.push(value)
+  return posting
+}
+
+function forEachIn({ docs, values }: Posting, take: (doc: number, value: number) => void): void {
+  for (let at = 0; at < docs.length; at += 1) take(docs[at] ?? 0, values[at] ?? 0)
+}
+
+function add(sums: Float64Array | Float32Array, at: number, value: number): void {
+  sums[at] = (sums[at] ?? 0) + value
+}
+
+function rarity(all: number, having: number): number {
+  return Math.log(1 + (all - having + 0.5) / (having + 0.5))
+}
+
+function search<E extends Entry>(index: Built<E>, query: string, options: Query<E>): readonly Hit<E>[] {
+  const { limit = 5, accept = () => true, minScore = 0, weights = {}, vectors } = options
+  const isOpen = index.entries.map(accept)
+  const { scores, coverage, asked } = keywordScores(index, query)
+  const legs = { keywords: scores, features: featureScores(index, query), embedding: vectorScores(index.entries, vectors) }
+  const hits = new Map<number, { score: number; why: { [Name in Leg]?: { rank: number; score: number } } }>()
+  let isRelevant = coverage.some((share, doc) => isOpen[doc] && share >= least.coverage)
+  for (const leg of ['keywords', 'features', 'embedding'] as const)
+    for (const [at, doc] of bestOf(legs[leg], isOpen).entries()) {
+      const [hit, score] = [hits.get(doc) ?? { score: 0, why: {} }, legs[leg][doc] ?? 0]
+      isRelevant ||= score >= least[leg]
+      hit.score += (weights[leg] ?? 0.5) / (rankConstant + at + 1)
+      hit.why[leg] = { rank: at + 1, score }
+      hits.set(doc, hit)
+    }
+  const name = query.trim().toLowerCase()
+  index.entries.forEach((entry, doc) => {
+    const isNamed = isOpen[doc] && entry.name.length === name.length && entry.name.toLowerCase() === name
+    if (isNamed) hits.set(doc, { why: {}, ...hits.get(doc), score: 1 })
+  })
+  const isAlike = (doc: number) =>
+    (scores[doc] ?? 0) > 0 || (legs.features[doc] ?? 0) >= leastAlike || (legs.embedding[doc] ?? 0) >= least.embedding
+  return [...hits]
+    .filter(([doc, { score }]) => score === 1 || (isRelevant && score >= minScore && isAlike(doc)))
+    .sort(([a, x], [z, y]) => y.score - x.score || a - z)
+    .slice(0, limit)
+    .map(([doc, { score, why }]) => {
+      const words = asked.flatMap(({ word, docs }) => (docs.includes(doc) ? [word] : []))
+      return { entry: index.entries[doc] as E, score, why: { words, ...why } }
+    })
+}
+
+/** Returns the entries with the highest scores, the best first. */
+function bestOf(scores: Float64Array, isOpen: readonly boolean[]): readonly number[] {
+  const open = scores.map((score, doc) => (isOpen[doc] ? score : 0))
+  const lowest = Math.max(open.toSorted().at(-perLeg) ?? 0, Number.MIN_VALUE)
+  const best = [...open.keys()].filter((doc) => (open[doc] ?? 0) >= lowest)
+  return best.sort((a, z) => (open[z] ?? 0) - (open[a] ?? 0) || a - z).slice(0, perLeg)
+}
+
+/** A word that no entry has stands for the first one that it begins. */
+function keywordScores<E>({ entries, words }: Built<E>, query: string) {
+  const [scores, coverage] = [new Float64Array(entries.length), new Float64Array(entries.length)]
+  const terms = [...new Map(wordsOf(query).map((word) => [stem(word), word]))].slice(0, maxTerms)
+  const asked = terms.map(([term, word]) => {
+    const begun = words.has(term) || term.length < 4 ? term : [...words.keys()].find((known) => known.startsWith(term))
+    const posting = words.get(begun ?? '') ?? noPosting()
+    return { word, ...posting, weight: rarity(entries.length, Math.max(posting.docs.length, 1)) * softness(word) }
+  })
+  const total = asked.reduce((sum, { weight }) => sum + weight, 0) / Math.sqrt(asked.length)
+  for (const { weight, ...posting } of asked)
+    forEachIn(posting, (doc, value) => {
+      add(scores, doc, weight * value)
+      add(coverage, doc, (weight / total) * Math.min(1, Math.max(least.coverage, value / 1.5)))
+    })
+  return { scores, coverage, asked }
+}
+
+function featureScores<E>({ entries, features, norms }: Built<E>, query: string): Float64Array {
+  const scores = new Float64Array(entries.length)
+  let norm = 0
+  for (const [place, value] of featuresOf(query, stem, softness).entries()) {
+    if (value === 0) continue
+    const posting = features[place] ?? noPosting()
+    const weight = value * rarity(entries.length, posting.docs.length)
+    norm += weight ** 2
+    forEachIn(posting, (doc, own) => add(scores, doc, (own * weight ** 2) / value))
+  }
+  return scores.map((score, doc) => score / (Math.sqrt(norm) * (norms[doc] ?? 0) || 1))
+}
+
+function vectorScores<E extends Entry>(entries: readonly E[], vectors: Query<E>['vectors']): Float64Array {
+  const dot = (a: Float32Array, z: Float32Array) => a.reduce((sum, value, at) => sum + value * (z[at] ?? 0), 0)
+  return Float64Array.from(vectors ? entries : [], (entry) => {
+    const [query, own] = [vectors?.query, vectors?.of(entry)]
+    return query && own?.length === query.length ? dot(query, own) / (Math.sqrt(dot(query, query) * dot(own, own)) || 1) : 0
+  })
+}
+
+/** Returns the names and descriptions of a schema's parameters, at any depth; each object is visited once, so that it may have cycles. */
+export function paramsOf(schema: unknown): string {
+  const words: string[] = []
+  const queue = new Set([schema])
+  for (const value of queue) {
+    if (typeof value !== 'object' || value === null || queue.size > 2_000) continue
+    const { properties, description } = value as { readonly [key: string]: unknown }
+    if (typeof properties === 'object') words.push(...Object.keys(properties ?? {}).slice(0, 500))
+    if (typeof description === 'string') words.push(description)
+    for (const inner of Object.values(value)) queue.add(inner)
+  }
+  return words.join(' ')
+}

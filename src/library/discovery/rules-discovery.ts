@@ -1,0 +1,103 @@
+/** Finds a project's rules in three tiers: the root's file always, linked documents by intent, nested files by the path that is touched. */
+
+import { join, posix, relative, resolve, sep } from 'node:path'
+import type { Entry, Why } from '../../discovery/hybrid-index.ts'
+import { fitInstruction, type InstructionText } from '../../discovery/instruction-room.ts'
+import { documentEntry, type LinkedDocument, readRules } from '../../discovery/linked-documents.ts'
+import { openStoredIndex, type StoreOptions } from '../../discovery/stored-index.ts'
+import { isInside, openTextFiles } from '../../discovery/text-files.ts'
+import { instructionBytes, instructionNames } from '../../workspace/instruction-file.ts'
+
+/** A link of a file to a document: `source` is the absolute path of that file, `relativePath` as it is written; lines count from 1. */
+export type Reference = Readonly<Record<'displayText' | 'relativePath' | 'absolutePath' | 'source', string>> & {
+  readonly lineNumber: number
+}
+
+/** `similarity` is that of the embedder, or of the features without one: 0 to 1. */
+export type ReferenceMatch = { readonly reference: Reference; readonly similarity: number; readonly score: number; readonly why: Why }
+
+const maxBytes = 1_048_576
+
+export function openReferences(root: string, config: StoreOptions) {
+  const index = openStoredIndex<Entry & { readonly reference: Reference }>(config)
+  const files = openTextFiles(root)
+  const state: { references: readonly Reference[] } = { references: [] }
+  const all = () => state.references
+  return {
+    all,
+    notices: index.notices,
+    replace(documents: readonly LinkedDocument[], again: readonly LinkedDocument[]): Promise<void> {
+      const referenceOf = ({ path, headings: _, text: __, ...link }: LinkedDocument) => {
+        return { ...link, absolutePath: join(root, path), source: join(root, link.source) }
+      }
+      state.references = [...documents, ...again].map(referenceOf)
+      return index.replace(documents.map((document) => ({ ...documentEntry(document), reference: referenceOf(document) })))
+    },
+    /** Returns the members that skills and rules share; `sourceOf` returns the file of a name. */
+    members: (sourceOf: (name: string) => string | undefined) => ({
+      async searchReferences(intent: string, { limit }: { readonly limit?: number } = {}): Promise<ReferenceMatch[]> {
+        const hits = await index.search(intent, { limit })
+        return hits.map(({ entry, score, why }) => {
+          return { reference: entry.reference, similarity: (why.embedding ?? why.features)?.score ?? 0, score, why }
+        })
+      },
+      getReferences: (name: string): Reference[] => all().filter(({ source }) => source === sourceOf(name)),
+      /** Returns at most 1 MiB; undefined when the document cannot be read any more, or is not one of those that were found. */
+      async getReferenceContent({ absolutePath }: Pick<Reference, 'absolutePath'>): Promise<string | undefined> {
+        const isKnown = all().some((reference) => reference.absolutePath === absolutePath)
+        const read = isKnown ? files.readText(relative(root, absolutePath), { maxBytes }) : undefined
+        return read?.ok ? read.text : undefined
+      },
+    }),
+  }
+}
+
+/** `rootDir` is the current folder unless given. */
+export type RulesDiscoveryConfig = StoreOptions & { readonly rootDir?: string }
+
+export type RulesDiscovery = Awaited<ReturnType<typeof createRulesDiscovery>>
+
+/** Reads AGENTS.override.md, AGENTS.md or CLAUDE.md of the root and the folders below. @throws Error when `dbPath` is not one of our files */
+export async function createRulesDiscovery({ rootDir = '.', ...config }: RulesDiscoveryConfig = {}) {
+  const root = resolve(rootDir)
+  const files = openTextFiles(root)
+  const references = openReferences(root, config)
+  const state: { rules: readonly InstructionText[]; notices: readonly string[] } = { rules: [], notices: [] }
+
+  async function refresh(): Promise<void> {
+    const { rules, notices, found, again } = readRules(root, files, { names: instructionNames, maxBytes: instructionBytes })
+    Object.assign(state, { rules, notices })
+    await references.replace(found, again)
+  }
+
+  /** Returns the texts of the files in these folders, which share the room of 32 KiB. */
+  function textsIn(folders: readonly string[]): string[] {
+    let room = instructionBytes
+    return folders.flatMap((folder) => {
+      const rule = state.rules.find(({ path }) => posix.dirname(path) === folder)
+      const fitted = rule && fitInstruction(rule, { room, most: instructionBytes })
+      room -= fitted?.bytes ?? 0
+      return fitted ? [fitted.instruction.text] : []
+    })
+  }
+
+  await refresh()
+  return {
+    refresh,
+    getRootRules: (): string | undefined => textsIn(['.'])[0],
+    /** Returns the texts for a path, absolute or from the root: the root's first, the closest last; none for a path outside. */
+    getRulesForPath(filePath: string): string[] {
+      const parts = relative(root, resolve(root, filePath)).split(sep)
+      return isInside(root, resolve(root, filePath)) ? textsIn(['.', ...parts.map((_, at) => parts.slice(0, at + 1).join('/'))]) : []
+    },
+    ...references.members((sourcePath) => resolve(root, sourcePath)),
+    stats: () => ({
+      totalRules: state.rules.length,
+      totalReferences: references.all().length,
+      vectorSearchEnabled: config.embedder !== undefined,
+    }),
+    /** Names what was left out, by its path. */
+    notices: () => [...state.notices, ...references.notices()],
+    async close(): Promise<void> {},
+  }
+}

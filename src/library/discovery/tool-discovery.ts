@@ -1,0 +1,97 @@
+/** Finds tools by what somebody intends: local ones, those of MCP servers and of skills. */
+
+import { type Entry, type Hit, paramsOf, type Why } from '../../discovery/hybrid-index.ts'
+import { openStoredIndex, type StoreOptions } from '../../discovery/stored-index.ts'
+import { isObject } from '../../kit/json.ts'
+
+/** A tool as models are told of it; `parameters` is a JSON Schema of an object. */
+export type ToolSchema = {
+  readonly name: string
+  readonly description: string
+  readonly parameters: { readonly type: 'object'; readonly [key: string]: unknown }
+}
+
+export type ToolSource = 'local' | 'mcp' | 'skill'
+
+/** `keywords` are further words by which the tool is found. Tools of one name that differ in source or `sourceUrl` are different tools. */
+export type IndexedTool = {
+  readonly name: string
+  readonly description: string
+  readonly keywords?: readonly string[]
+  readonly source: ToolSource
+  readonly sourceUrl?: string
+  readonly schema: ToolSchema
+}
+
+/** `score` sums weight / (60 + rank) over the legs, and is 1 for the very name; the other two grow with the likeness. */
+export type ScoredMatch = { readonly score: number; readonly why: Why } & Readonly<
+  Partial<Record<'ftsRank' | 'vectorSimilarity', number | undefined>>
+>
+export type ToolMatch = ScoredMatch & { readonly tool: IndexedTool }
+
+/** Defaults: 5 hits, a score of at least 0.001, and 0.5 as weight of words and features, and of vectors. */
+export type SearchOptions = {
+  readonly limit?: number
+  readonly minScore?: number
+  readonly source?: ToolSource
+  readonly ftsWeight?: number
+  readonly vectorWeight?: number
+}
+
+export type ToolDiscovery = Awaited<ReturnType<typeof createToolDiscovery>>
+
+/** Opens an index of tools; with `dbPath` it has what was indexed before. @throws Error when that file is not one of ours */
+export async function createToolDiscovery(config: StoreOptions = {}) {
+  const index = openStoredIndex<Entry & { readonly tool: IndexedTool }>(config)
+  const all = () => index.all().map(({ tool }) => tool)
+  const bySource = (source: ToolSource) => all().filter((tool) => tool.source === source)
+  const indexBatch = (tools: readonly IndexedTool[]) => index.put(tools.map(entryOf))
+  return {
+    index: (tool: IndexedTool) => indexBatch([tool]),
+    indexBatch,
+    async search(intent: string, { source, ...options }: SearchOptions = {}): Promise<ToolMatch[]> {
+      const hits = await index.search(intent, { ...queryOf(options), accept: ({ tool }) => source === undefined || tool.source === source })
+      return hits.map((hit) => ({ tool: hit.entry.tool, ...matchOf(hit) }))
+    },
+    all,
+    bySource,
+    remove: (name: string) => index.remove(({ tool }) => tool.name === name),
+    clearSource: (source: ToolSource) => index.remove(({ tool }) => tool.source === source),
+    stats() {
+      const [localTools, mcpTools, skillTools] = (['local', 'mcp', 'skill'] as const).map((source) => bySource(source).length)
+      return { totalTools: all().length, localTools, mcpTools, skillTools, vectorSearchEnabled: config.embedder !== undefined }
+    },
+    notices: index.notices,
+    close(): void {},
+  }
+}
+
+function entryOf(tool: IndexedTool) {
+  const { name, description, keywords = [], source, sourceUrl = '', schema } = tool
+  const text = { description: description ?? '', params: paramsOf(schema?.parameters), context: keywords.join(' ') }
+  return { kind: 'tool', source: `${source} ${sourceUrl}`, name, ...text, tool }
+}
+
+export function queryOf({ limit, minScore = 0.001, ftsWeight = 0.5, vectorWeight = 0.5 }: Omit<SearchOptions, 'source'>) {
+  return { limit, minScore, weights: { keywords: ftsWeight, features: ftsWeight, embedding: vectorWeight } }
+}
+
+export function matchOf({ score, why }: Hit): ScoredMatch {
+  return { score, ftsRank: why.keywords?.score, vectorSimilarity: why.embedding?.score, why }
+}
+
+/** Zod 4, or another library with this method. */
+type ZodTool = {
+  readonly name: string
+  readonly description: string
+  readonly schema: { toJSONSchema(options: { readonly io: 'input'; readonly unrepresentable: 'any' }): object }
+}
+
+/** Returns the tool as models are told of it: what has a default is not required. @throws TypeError when `schema` is not a z.object of zod 4 */
+export function zodToToolSchema({ name, description, schema }: ZodTool): ToolSchema {
+  const json: unknown =
+    typeof schema?.toJSONSchema === 'function' ? schema.toJSONSchema({ io: 'input', unrepresentable: 'any' }) : undefined
+  if (!isObject(json) || json.type !== 'object') throw new TypeError(`${name}: the parameters must be a z.object of zod 4`)
+  const { $schema: _, ...parameters } = json
+  return { name, description, parameters: { ...parameters, type: 'object' } }
+}
