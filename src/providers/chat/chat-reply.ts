@@ -38,7 +38,6 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
   let strange: unknown
   let usage = reportedIn({})
 
-  /** Adds text from an event that is known to contain nothing else. */
   function addText(type: ReplyBlock['type'], text: string): void {
     if (type === 'text') tags.take(text)
     else append(type, text)
@@ -130,7 +129,6 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
       tags.end()
       end ??= how
     },
-    addText,
     /** Returns the text added since the last call: neighbouring deltas of one kind form one chunk. */
     shown(): ModelChunk | undefined {
       flush()

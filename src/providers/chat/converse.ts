@@ -7,7 +7,6 @@ import { idMaker, portableName } from '../wire/call-arguments.ts'
 import type { DialectRequest, Exchange } from '../wire/exchange.ts'
 import { type ProviderDeps, vendors, type WireConfig } from '../wire/provider-settings.ts'
 import type { Body } from '../wire/reply-body.ts'
-import type { ReplyBlock } from '../wire/reply-parts.ts'
 import { type ReplyReader, startReply } from './chat-reply.ts'
 import { keepAlives, readEvents, unreadable } from './events.ts'
 
@@ -65,7 +64,6 @@ const lateEndMs = 100
 /** Reads a streamed reply: it takes all events of one body piece together, so that a burst of deltas becomes one chunk. */
 function readStream({ body, reply, sleep, framed }: Stream): Exchange['next'] {
   const events = readEvents(named)
-  const repeats = createRepeatMatcher()
   let fault: { readonly error: unknown } | undefined
   let last = false
   let over = false
@@ -87,15 +85,9 @@ function readStream({ body, reply, sleep, framed }: Stream): Exchange['next'] {
       reply.ended('marked')
       return
     }
-    const words = repeats.wordsOf(event)
-    if (words !== undefined) {
-      reply.addText(words.type, words.text)
-      return
-    }
     const value = parseJson(event)
     if (value === undefined) throw unreadable('an event is not JSON', event)
     reply.take(value)
-    repeats.learn(event, value)
   }
 
   /** `rest` is an event that the body ended in: it is either complete after all, or the body was cut off. */
@@ -207,72 +199,4 @@ function toolsOf(tools: readonly ToolSpec[]): object[] | undefined {
   if (tools.length === 0) return undefined
   const sorted = tools.toSorted((a, b) => (a.name < b.name ? -1 : 1))
   return sorted.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }))
-}
-
-type Pattern = { readonly type: ReplyBlock['type']; readonly before: string; readonly after: string }
-
-const keys: readonly (readonly [string, ReplyBlock['type']])[] = [
-  ['content', 'text'],
-  ['reasoning_content', 'thinking'],
-  ['reasoning', 'thinking'],
-]
-
-/** Number of events before learning starts: a short reply ends before learning pays off. */
-const worthwhile = 16
-
-/** Number of patterns without a match after which learning stops, for a server whose events all differ (by a time or a nonce). */
-const patience = 4
-
-/** Recognises an event that differs from an earlier one only in its added text, and extracts the text without parsing the event. */
-export function createRepeatMatcher() {
-  let known: Pattern | undefined
-  let tries = patience
-  let read = 0
-
-  return {
-    /** Returns the text of an event that matches the known pattern; undefined when the event must be parsed. */
-    wordsOf(event: string): { readonly type: ReplyBlock['type']; readonly text: string } | undefined {
-      if (known === undefined || !event.startsWith(known.before) || !event.endsWith(known.after)) return undefined
-      const end = event.length - known.after.length
-      if (end < known.before.length) return undefined
-      const text = event.slice(known.before.length, end)
-      // Without a quote or an escape, the text needs no decoding.
-      if (text.includes('"') || text.includes('\\')) return undefined
-      tries = patience
-      return { type: known.type, text }
-    },
-    /** Makes a parsed event the pattern for the next events, if it only adds text. */
-    learn(event: string, value: unknown): void {
-      if (tries === 0 || ++read < worthwhile) return
-      const found = patternOf(event, value)
-      if (found === undefined) return
-      known = found
-      tries--
-    },
-  }
-}
-
-function patternOf(event: string, value: unknown): Pattern | undefined {
-  const delta = plainDelta(value)
-  if (delta === undefined) return undefined
-  const added = Object.entries(delta).filter(([key, each]) => key !== 'role' && !isNothing(each))
-  const [key = '', text] = added[0] ?? []
-  const type = keys.find(([name]) => name === key)?.[1]
-  if (added.length !== 1 || type === undefined || typeof text !== 'string') return undefined
-  const start = event.indexOf('"', event.indexOf(`"${key}"`) + key.length + 2) + 1
-  const [before, after] = [event.slice(0, start), event.slice(start + text.length)]
-  if (before + text + after !== event || !after.startsWith('"')) return undefined
-  // The same key may occur elsewhere too, so check that new text at this place changes the delta.
-  return plainDelta(parseJson(`${before}?${text}${after}`))?.[key] === `?${text}` ? { type, before, after } : undefined
-}
-
-/** @returns the delta of an event that contains nothing else */
-function plainDelta(value: unknown): { readonly [key: string]: unknown } | undefined {
-  if (!isObject(value) || isObject(value.usage) || !Array.isArray(value.choices)) return undefined
-  const choice: unknown = value.choices[0]
-  return isObject(choice) && !choice.finish_reason && isObject(choice.delta) ? choice.delta : undefined
-}
-
-function isNothing(value: unknown): boolean {
-  return value === null || value === '' || (Array.isArray(value) && value.length === 0)
 }
