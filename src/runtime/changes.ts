@@ -15,13 +15,19 @@ export type EntryState = {
 
 /** A change without `before` creates, one without `after` deletes; a path appears once in a change set, parents before what is in them. */
 export type Change = {
-  /** Relative to the workspace, separated by "/", without "./". */
+  /** Relative to the workspace, separated by "/", without "./"; absolute for what lies in its git directory outside of it. */
   readonly path: string
   /** Base64 of the real bytes when the path is not UTF-8; `path` then shows them with U+FFFD. */
   readonly bytes?: string
   readonly before?: EntryState
   readonly after?: EntryState
 }
+
+/**
+ * The repository of a workspace that lies outside of it. All paths are absolute, without links: the folder of its `.git`, the folder of HEAD
+ * and the index, and the folder of objects and references, which holds the second one or is the same.
+ */
+export type OutsideGit = { readonly root: string; readonly git: string; readonly common: string }
 
 /**
  * The gate's judgement of a change set, made when the command has ended. `apply`: it may enter the workspace; `ask`: only after a yes to

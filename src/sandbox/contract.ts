@@ -1,6 +1,6 @@
 /** Defines what the rest of the program knows about a sandbox, and what a sandbox needs to know about the machine. */
 
-import type { Change } from '../runtime/changes.ts'
+import type { Change, OutsideGit } from '../runtime/changes.ts'
 import type { Log } from '../runtime/port.ts'
 
 export type ChildEnvironment = { readonly [name: string]: string }
@@ -20,6 +20,11 @@ export type SpawnPlan = {
   readonly signal: AbortSignal
   /** Paths that this command may read in addition to the sandbox's own. */
   readonly readablePaths?: readonly ReadablePath[]
+  /**
+   * A private view covers this git directory, too, where an overlay of it works; elsewhere it is one of the readable paths. With `index` (a
+   * file) the command sees the content of that file as the index.
+   */
+  readonly outside?: (OutsideGit & { readonly index?: string }) | undefined
   /** Makes the workspace read-only for this command. */
   readonly readOnly?: boolean
   /**
@@ -42,7 +47,7 @@ export type SpawnPlan = {
 export type CacheOwner = { readonly conversation: string; readonly terms: string }
 
 /** The facts of a command that decide how its sandbox is started ahead of it. */
-export type Ahead = Pick<SpawnPlan, 'readablePaths' | 'readOnly' | 'view' | 'caches' | 'loopback'>
+export type Ahead = Pick<SpawnPlan, 'readablePaths' | 'outside' | 'readOnly' | 'view' | 'caches' | 'loopback'>
 
 /** A network namespace with only a loopback interface: `words` precede a command line that enters it. */
 export type Loopback = { readonly key: string; readonly words: readonly string[]; isOpen(): boolean; close(): void }

@@ -47,7 +47,7 @@ real(
 )
 
 real(
-  'a linked worktree can be looked at, and a write to its repository fails; a .git file that only claims to be one opens nothing',
+  'a linked worktree can be worked in; a .git file that only claims to be one opens nothing',
   async () => {
     using at = home()
     const main = join(at.dir, 'main')
@@ -57,9 +57,8 @@ real(
     git(at, main, 'worktree', 'add', '-q', '-f', at.workspace)
     writeFileSync(join(at.workspace, 'new.txt'), 'x')
     expect((await run(at, 'git status --short; git log --format=%s')).stdout).toMatch(/\?\? new\.txt[\s\S]*the only commit/)
-    const { stdout } = await run(at, 'git add new.txt')
-    expect(stdout).toContain('Read-only file system')
-    expect(git(at, at.workspace, 'status', '--short')).toBe('?? new.txt\n')
+    await run(at, 'git add new.txt')
+    expect(git(at, at.workspace, 'status', '--short')).toBe('A  new.txt\n')
 
     using other = home()
     const secret = join(other.dir, 'secret')

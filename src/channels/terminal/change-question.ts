@@ -208,6 +208,7 @@ function unitsOf(set: ChangeSet): readonly Unit[] {
 
 /** Returns the path up to and including a `.git`, in any spelling that a case-insensitive file system takes for it. */
 function gitDirectoryOf(path: string): string | undefined {
+  if (path.startsWith('/')) return 'outside the workspace'
   const parts = path.split('/')
   const at = parts.findIndex((part) => part.normalize('NFC').toLowerCase() === '.git')
   return at < 0 ? undefined : parts.slice(0, at + 1).join('/')

@@ -50,7 +50,7 @@ export function latestToUndo(sets: readonly SetSummary[], workspace: string): Se
 }
 
 /** Returns a change set for showing. Content that is cut would look like a change, so content beyond the limit is left out. */
-export function changeSetOf(shown: Pick<ShownSet, 'changes' | 'read' | 'workspace' | 'upper'>): ChangeSet {
+export function changeSetOf(shown: Pick<ShownSet, 'changes' | 'read' | 'workspace' | 'upper' | 'outside'>): ChangeSet {
   const { changes, read } = shown
   return {
     stage: 'made',
@@ -77,8 +77,8 @@ export function reversed({ changes, content, git, ...set }: ChangeSet, undone: r
 }
 
 /** Looks at a change set as it was made; a path that it does not name is as it is now. */
-export function pastLook({ workspace, changes, read }: Pick<ShownSet, 'workspace' | 'changes' | 'read'>): OpenLook {
-  const now = createLook({ workspace, upper: workspace, changes: [] })
+export function pastLook({ workspace, changes, read, outside }: Pick<ShownSet, 'workspace' | 'changes' | 'read' | 'outside'>): OpenLook {
+  const now = createLook({ workspace, upper: workspace, changes: [], outside })
   const byPath = new Map(changes.map((change) => [change.path, change]))
   const stateOf = (path: string, side: Side) => byPath.get(path)?.[side]
 
@@ -97,6 +97,7 @@ export function pastLook({ workspace, changes, read }: Pick<ShownSet, 'workspace
     mode: (path, side) => (byPath.has(path) ? stateOf(path, side)?.mode : now.mode(path, side)),
     link: (path, side) => (byPath.has(path) ? stateOf(path, side)?.target : now.link(path, side)),
     list,
+    outside,
     [Symbol.dispose]: () => now[Symbol.dispose](),
   }
 }

@@ -106,6 +106,7 @@ function turnedRound(look: OpenLook): OpenLook {
     mode: (path, side) => look.mode(path, other[side]),
     link: (path, side) => look.link(path, other[side]),
     list: (path, side) => look.list(path, other[side]),
+    outside: look.outside,
     [Symbol.dispose]() {},
   }
 }

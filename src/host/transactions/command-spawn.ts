@@ -45,8 +45,17 @@ type CommandSpawn = {
 /** Reads the user's git settings when the first command starts. */
 export function createCommandSpawn({ setup, policy, conversationId, confinement, sweep }: Spawning): CommandSpawn {
   const git = lazy(async () => {
-    const { gitForCommands } = await import('./git-around.ts')
-    return gitForCommands({ workspace: policy.workspace, home: policy.home, env: setup.context.env }, { policy, paths: setup.paths })
+    const { bringIndexBack, gitForCommands } = await import('./git-around.ts')
+    const forCommands = gitForCommands(
+      { workspace: policy.workspace, home: policy.home, env: setup.context.env },
+      { policy, paths: setup.paths },
+    )
+    /** Call it with each view that a command leaves, before its changes are read. */
+    const settled = <V extends { readonly folder: string }>(view: V, { outside }: Pick<SpawnPlan, 'outside'>): V => {
+      if (outside) bringIndexBack(view.folder, outside, policy.workspace)
+      return view
+    }
+    return { ...forCommands, settled }
   })
 
   /** The level and the hosts are what a command could use to write its caches. */
@@ -59,17 +68,23 @@ export function createCommandSpawn({ setup, policy, conversationId, confinement,
   const shared = (network: readonly string[] = []) => (state.loopback?.isOpen() && network.length === 0 ? { loopback: state.loopback } : {})
 
   const confined: Spawn = async (plan) => {
-    const [{ env, readablePaths }, mode] = await Promise.all([git.get(), confinement.mode()])
+    const [{ env, around, settled }, mode] = await Promise.all([git.get(), confinement.mode()])
+    const { readablePaths, outside } = around()
+    const { onView } = plan
     const own: SpawnPlan = {
       ...plan,
       env: { ...env, ...plan.env },
       caches: cachesOf(plan.network),
       ...shared(plan.network),
-      readablePaths: [...(plan.readablePaths ?? []), ...readablePaths()],
+      readablePaths: [...(plan.readablePaths ?? []), ...readablePaths],
+      outside,
+      ...(onView && { onView: (view) => onView({ ...view, copy: async () => settled(await view.copy(), { outside }) }) }),
       ...(plan.view === undefined && !plan.readOnly && mode.transaction ? { view: 'private' } : {}),
     }
     const writes = mode.confined && !own.readOnly && own.view !== 'private'
-    return writes ? sweep(own, confinement.spawn) : confinement.spawn(own)
+    const ended = await (writes ? sweep(own, confinement.spawn) : confinement.spawn(own))
+    if (ended.ok && ended.view) settled(ended.view, { outside })
+    return ended
   }
 
   return {
@@ -79,7 +94,7 @@ export function createCommandSpawn({ setup, policy, conversationId, confinement,
       return runTransfer({ plan, transfer, policy, stateHome: setup.paths.home, env: setup.context.env, spawn: confined })
     },
     async warm(plan) {
-      confinement.warm({ ...plan, caches: cachesOf(), ...shared(), readablePaths: (await git.get()).readablePaths() })
+      confinement.warm({ ...plan, caches: cachesOf(), ...shared(), ...(await git.get()).around() })
     },
     async shareNetwork() {
       // A network whose holder has ended takes no further commands.
@@ -140,7 +155,9 @@ async function reason(workspace: string, output: string): Promise<string | undef
   const { repositoriesAround } = await import('../../workspace/git/read-settings.ts')
   const [around] = repositoriesAround(workspace)
   if (around && !isUnder(around.git, workspace) && /Read-only file system/.test(output))
-    return `the repository of the workspace lies outside it, in ${quote(around.common)}: commands can read it (status, log, diff), and the user adds and commits`
+    return /^error: unable to (?:create|unlink)/m.test(output)
+      ? `the workspace is a folder of the git repository in ${quote(around.root)}, and commands write nothing beside the workspace; git can do this when the user starts in that folder`
+      : `the repository of the workspace lies outside it, in ${quote(around.common)}: commands can read it (status, log, diff), and the user adds and commits`
   const objects = /^error: (?:object directory|unable to normalize alternate object path:) (.+?)(?: does not exist; check .*)?$/m.exec(
     output,
   )?.[1]

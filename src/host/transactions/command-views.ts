@@ -13,6 +13,7 @@ import { forgetCaches } from '../../sandbox/transaction/cache-layer.ts'
 import { type Executed, ranOn } from '../../tools/run-tool.ts'
 import type { About, Admit, Applied, HeldChanges } from '../../workspace/changes/contract.ts'
 import { createLook, type RecordingLook } from '../../workspace/changes/look.ts'
+import { outsideOf } from '../../workspace/changes/set/set-folder.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
 import { showMoves } from '../../workspace/git/show-moves.ts'
 import type { EarlierJudgement } from './admit-changes.ts'
@@ -72,7 +73,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
         view.drop()
         return withFate(ran, 'none')
       }
-      const look = createLook({ workspace, upper: `${view.folder}/up`, changes })
+      const look = createLook({ workspace, upper: `${view.folder}/up`, changes, outside: outsideOf(view.folder) })
       const about = { ...aboutOf(act), call: aboutOf(asked).call }
       waiting.set(id, { act, view, changes, look, about, inStore: false })
       const { review: found, judged } = await review(act, { changes, look, upper: `${view.folder}/up` })
@@ -113,7 +114,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
     try {
       const changes = revisedChanges({ upper, changes: found.changes, revision })
       if (typeof changes === 'string') return { ok: false, message: changes }
-      using look = createLook({ workspace, upper, changes })
+      using look = createLook({ workspace, upper, changes, outside: outsideOf(found.view.folder) })
       const { review: part } = await review(found.act, { changes, look: withEdits(look, revision), upper })
       if (part.verdict === 'deny') return { ok: false, message: `${part.rule}: ${part.reason}` }
       waiting.set(id, { ...found, part: { changes, review: part, revision } })

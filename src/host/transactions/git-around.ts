@@ -3,12 +3,12 @@
  * own git would run.
  */
 
-import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { quote } from '../../kit/text.ts'
-import type { GitUser, ReadablePath } from '../../sandbox/contract.ts'
+import type { GitUser, SpawnPlan } from '../../sandbox/contract.ts'
 import type { ConfigEntry } from '../../security/changes/git/git-config.ts'
 import { isGitFolder } from '../../security/changes/git/git-folders.ts'
 import type { RepositoryFacts } from '../../security/command/transfer.ts'
@@ -37,24 +37,27 @@ type Pushing = { readonly folder: string; readonly git: string; readonly common:
 
 export type GitForCommands = {
   readonly env: { readonly [name: string]: string }
-  /** Returns what lies outside the workspace of its repository; commands can read it, not write it. */
-  readablePaths(): readonly ReadablePath[]
+  /** Returns what lies outside the workspace of its repository; commands can read it, and write `outside` where a view covers it. */
+  around(): Around
 }
+
+type Around = Pick<SpawnPlan, 'outside'> & Required<Pick<SpawnPlan, 'readablePaths'>>
 
 type Judged = { readonly policy: Policy; readonly paths: { readonly home: string; readonly trustedFolders: string } }
 
 export function gitForCommands(around: GitContext, judged: Judged): GitForCommands {
-  return { env: { ...identity(around), GIT_DISCOVERY_ACROSS_FILESYSTEM: '1' }, readablePaths: () => repositoryOutside(judged) }
+  return { env: { ...identity(around), GIT_DISCOVERY_ACROSS_FILESYSTEM: '1' }, around: () => repositoryOutside(judged) }
 }
 
 /** A `.git` file and alternates may come from anywhere: the repository must know this folder, and a person trust its alternates. */
-function repositoryOutside({ policy, paths }: Judged): readonly ReadablePath[] {
+function repositoryOutside({ policy, paths }: Judged): Around {
   const { workspace } = policy
   const [found] = repositoriesAround(workspace)
-  if (found === undefined) return []
+  if (found === undefined) return { readablePaths: [] }
   const { root, git, common } = found
-  const index = isUnder(git, workspace) ? undefined : checkedOut(found, workspace)
+  const index = isUnder(git, workspace) ? undefined : checkedOut(found, workspace, paths.home)
   const own = index || linkedRepository(root) === common ? [join(root, '.git'), git, common] : []
+  const rules = index ? foldersBetween(root, workspace).map((folder) => join(folder, '.gitignore')) : []
   const objects = join(common, 'objects')
   const isTrusted = createTrust(paths.trustedFolders).isTrusted(workspace)
   const lent = isTrusted ? (readSmall(join(objects, 'info/alternates')) ?? '').split('\n').map((path) => resolve(objects, path)) : []
@@ -66,24 +69,37 @@ function repositoryOutside({ policy, paths }: Judged): readonly ReadablePath[] {
   const isRepository = (path: string) => isGitFolder((name) => lstatAt(join(path, name)) !== undefined)
   const open = [
     ...own.filter((path, at) => isRepository(path) || (at === 0 && lstatAt(path)?.isFile())),
+    ...rules.filter((path) => lstatAt(path)?.isFile()),
     ...lent.filter((path) => basename(path) === 'objects' && isRepository(dirname(path))),
   ].filter(isOpen)
-  const part =
-    index && root !== workspace && open.includes(git) ? [{ path: join(git, 'index'), from: kept(index, paths.home, workspace) }] : []
-  return [...[...new Set(open)].map((path) => ({ path })), ...part]
+  const from = index && root !== workspace && open.includes(git) ? kept('index', index, { home: paths.home, workspace }) : undefined
+  const part = from === undefined ? [] : [{ path: join(git, 'index'), from }]
+  const isWhole = [git, common].every((path) => open.includes(path)) && isUnder(git, common) && (root === workspace || index !== undefined)
+  return {
+    readablePaths: [...[...new Set(open)].map((path) => ({ path })), ...part],
+    ...(isWhole && { outside: { root, git, common, ...(from !== undefined && { index: from }) } }),
+  }
+}
+
+/** Returns the folders above the workspace up to the root of its repository, nearest first. */
+function foldersBetween(root: string, workspace: string): readonly string[] {
+  return workspace === root ? [] : [dirname(workspace), ...foldersBetween(root, dirname(workspace))]
 }
 
 /**
  * Returns the index of a repository if git on this machine checked files of the workspace out by it. What lies beside the workspace, which
- * no command sees, is marked as unchanged in it.
+ * no command sees, is marked as unchanged in it. The same folder and repository stay known: the files that commands write get other inodes
+ * than their index has.
  */
-function checkedOut({ root, git }: Repository, workspace: string): Buffer | undefined {
+function checkedOut({ root, git, common }: Repository, workspace: string, home: string): Buffer | undefined {
   try {
     const index = readFileSync(join(git, 'index'))
-    const state = { isKnown: false, left: 1_000 }
+    const stats = [workspace, git, common].map((path) => [path, statSync(path)] as const)
+    const known = Buffer.from(JSON.stringify(stats.map(([path, { dev, ino }]) => [path, dev, ino])))
+    const state = { isKnown: readSmall(keptAt('known', { home, workspace })) === known.toString(), left: 1_000 }
     readEntries(index, 20, ({ at, name }) => {
       const path = join(root, Buffer.from(name, 'latin1').toString())
-      if (!isUnder(path, workspace)) index.writeUInt8(index.readUInt8(at + 60) | 0x80, at + 60)
+      if (!isUnder(path, workspace)) index.writeUInt8(index.readUInt8(at + flagsAt) | unchanged, at + flagsAt)
       else if (!state.isKnown && state.left-- > 0) {
         const stat = lstatSync(path, { throwIfNoEntry: false })
         state.isKnown =
@@ -92,19 +108,60 @@ function checkedOut({ root, git }: Repository, workspace: string): Buffer | unde
           Math.floor(stat.mtimeMs / 1000) === index.readUInt32BE(at + 8)
       }
     })
-    index.set(new Bun.CryptoHasher('sha1').update(index.subarray(0, -20)).digest(), index.length - 20)
-    return state.isKnown ? index : undefined
+    if (!state.isKnown) return
+    kept('known', known, { home, workspace })
+    return sealed(index)
   } catch {
     return undefined
   }
 }
 
+/** Where the flags of an index entry begin, and the one that says "assume unchanged". */
+const [flagsAt, unchanged] = [60, 0x80]
+
+function sealed(index: Buffer): Buffer {
+  index.set(new Bun.CryptoHasher('sha1').update(index.subarray(0, -20)).digest(), index.length - 20)
+  return index
+}
+
+/** Removes the marks for files beside the workspace from the index that a command wrote. @param folder holds what it wrote */
+export function bringIndexBack(folder: string, { root, git, common, index }: NonNullable<SpawnPlan['outside']>, workspace: string): void {
+  const path = join(folder, 'up.git', relative(common, join(git, 'index')))
+  const stat = index === undefined ? undefined : lstatAt(path)
+  if (!stat?.isFile()) return
+  const written = readFileSync(path)
+  if (written.equals(readFileSync(join(folder, 'index.git')))) {
+    rmSync(path)
+    return
+  }
+  try {
+    const own = new Set<string>()
+    readEntries(readFileSync(join(git, 'index')), 20, ({ name, isHidden }) => void (isHidden && own.add(name)))
+    readEntries(written, 20, ({ at, name }) => {
+      const isBeside = !isUnder(join(root, Buffer.from(name, 'latin1').toString()), workspace)
+      if (isBeside && !own.has(name)) written.writeUInt8(written.readUInt8(at + flagsAt) & ~unchanged, at + flagsAt)
+    })
+  } catch {
+    // The judgement of the changes finds that it is not understood.
+    return
+  }
+  writeFileSync(path, sealed(written))
+  utimesSync(path, stat.atime, Math.floor(stat.mtimeMs) / 1000)
+}
+
+type KeptName = 'index' | 'known'
+type Keeping = { readonly home: string; readonly workspace: string }
+
+function keptAt(name: KeptName, { home, workspace }: Keeping): string {
+  return join(home, 'run', `git-${name}-${sha256(workspace).slice(0, 16)}`)
+}
+
 /** A file that stays the same while its content does lets a sandbox that was started ahead fit. */
-function kept(index: Buffer, home: string, workspace: string): string {
-  const path = join(home, 'run', `git-index-${sha256(workspace).slice(0, 16)}`)
-  if (lstatAt(path) !== undefined && readFileSync(path).equals(index)) return path
+function kept(name: KeptName, content: Buffer, of: Keeping): string {
+  const path = keptAt(name, of)
+  if (lstatAt(path) !== undefined && readFileSync(path).equals(content)) return path
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  writeFileSync(`${path}.${process.pid}`, index, { mode: 0o600 })
+  writeFileSync(`${path}.${process.pid}`, content, { mode: 0o600 })
   renameSync(`${path}.${process.pid}`, path)
   return path
 }
@@ -194,11 +251,11 @@ function hooksPath({ home, env }: Omit<GitContext, 'workspace'>, repository?: Re
  * @returns one sentence for the model when a command moved HEAD, and such hooks are there
  */
 export function hooksNotRun({ workspace, home, env }: GitContext, changed: readonly string[]): string | undefined {
-  if (!changed.some((path) => /(?:^|\/)\.git\/(?:.*\/)?logs\/HEAD$/.test(path))) return
+  if (!changed.some((path) => /^(?:\/.+|(?:.+\/)?\.git)\/(?:.*\/)?logs\/HEAD$/.test(path))) return
   const [repository] = repositoriesAround(workspace)
   const given = hooksPath({ home, env }, repository)
   const folder = given === undefined ? workspace : expand(given, repository?.root ?? workspace, home)
-  const names = isUnder(folder, workspace) ? [] : hooksIn(folder)
+  const names = [workspace, repository?.common ?? workspace].some((seen) => isUnder(folder, seen)) ? [] : hooksIn(folder)
   if (names.length > 0)
     return `these git hooks lie outside the workspace and did not run: ${names.join(', ')} (core.hooksPath is ${quote(folder)})`
 }

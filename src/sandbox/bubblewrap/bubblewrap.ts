@@ -109,10 +109,9 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const parts = { program, folder: folder.path, view, fixed: mounts.fixed, way, gate, group, filter, transactions, libc }
   const warmSandbox = createWarmSandbox(createLauncher(parts))
   const requestFor = (plan: Ahead, view: ViewKind): { readonly ok: true; readonly request: SandboxRequest } | Failure => {
-    const guards = mounts.guards(
-      (path) => stubs.make(path),
-      view === 'direct' ? plan : { readablePaths: plan.readablePaths, view: 'private' },
-    )
+    const { outside } = plan
+    const readablePaths = plan.readablePaths?.filter(({ path }) => outside === undefined || !isWithin(path, outside.common))
+    const guards = mounts.guards((path) => stubs.make(path), view === 'direct' ? plan : { readablePaths, view: 'private' })
     return guards.ok
       ? {
           ok: true,
@@ -121,6 +120,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
             view,
             caches: plan.caches,
             loopback: plan.loopback,
+            outside,
             key: `${startOf(view, plan)}${guards.mounts.key}`,
           },
         }
@@ -131,20 +131,20 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const isHidden = (path: string) =>
     isUnread(path) !== undefined ||
     [...view.secretPaths, places.stateHome, ...(settings.forbiddenPaths?.() ?? [])].some((hidden) => isWithin(path, hidden))
-  const runningView = (pid: number, { transaction: { folder } }: Prepared, { caches }: SpawnPlan) => {
+  const runningView = (pid: number, { transaction: { folder } }: Prepared, { caches, outside }: SandboxRequest) => {
     const copyInto = () => {
-      const { transaction, view } = transactions.prepare({ readOnly: false, caches })
+      const { transaction, view } = transactions.prepare({ readOnly: false, caches, outside })
       return { folder: transaction.folder, view, drop: transaction.drop }
     }
     return openRunningView({ pid, folder, workspace: places.workspace, libc, isHidden, prepare: copyInto })
   }
   type Opened = { running?: OpenView }
-  const run = (plan: SpawnPlan, { waiting, prepared }: LaunchedSandbox, { deep }: SandboxRequest, opened: Opened): Promise<SpawnResult> => {
+  const run = (plan: SpawnPlan, { waiting, prepared }: LaunchedSandbox, request: SandboxRequest, opened: Opened): Promise<SpawnResult> => {
     const prepare = (pid: number) => (limited ? limitProcess({ libc, pid, limits: settings.limits }) : undefined)
     const inspect = async (pid: number) => {
-      const wrong = await verifyMounts(pid, without.has('mount namespace') ? [] : deep)
+      const wrong = await verifyMounts(pid, without.has('mount namespace') ? [] : request.deep)
       if (wrong !== undefined || plan.onView === undefined || prepared === undefined) return wrong
-      const running = await runningView(pid, prepared, plan)
+      const running = await runningView(pid, prepared, request)
       if (typeof running === 'string') return running
       opened.running = running
       plan.onView(running)
@@ -155,8 +155,14 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   }
   /** Tells whether the command needs a view to read caches; without caches the workspace itself shows the same files, at a lower cost. */
   const readsCaches = ({ readOnly, view, caches }: Ahead) => readOnly === true && view !== 'direct' && transactions.hasCaches(caches)
+  /** Leaves the git directory outside the workspace read-only for commands that no view separates from it. */
+  const withOutside = async <P extends Ahead>(plan: P): Promise<P> => {
+    const takes = plan.outside !== undefined && isPrivate(plan) && (await transactions.takes(plan.outside.common))
+    return takes ? plan : { ...plan, outside: undefined }
+  }
   const state = { ran: false }
-  const start = async (plan: SpawnPlan): Promise<SpawnResult> => {
+  const start = async (given: SpawnPlan): Promise<SpawnResult> => {
+    const plan = await withOutside(given)
     const reads = readsCaches(plan) && (await transactions.views()).ok
     const found = requestFor(plan, reads ? 'reading' : kindOf(plan))
     if (!found.ok) return found
@@ -189,20 +195,24 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     transactions.forget()
     return { ok: false, message: doesNotWork(ended.message).missing }
   }
+  const startAhead = (plan: Ahead) => {
+    const kind = readsCaches(plan) ? 'reading' : kindOf(plan)
+    // A sandbox on the workspace itself needs place holders when its command writes.
+    const isReady = kind === 'direct' ? plan.readOnly === true : transactions.isReady()
+    // The kept sandbox of this kind is most likely right, and finding out for sure would cost as much as it will cost the command again.
+    if (warmSandbox.keeps(startOf(kind, plan))) return
+    const found = isReady ? requestFor(plan, kind) : undefined
+    mounts.forget()
+    if (found?.ok) warmSandbox.prepare(found.request)
+  }
   return {
     spawn: guarded({ stubs, gate, start }),
     privateViews: transactions.views,
     isProven: transactions.isProven,
     openLoopback: () => openLoopback({ program, mark: [markOption, sandboxMark(folder.path)] }),
     warm(plan: Ahead) {
-      const kind = readsCaches(plan) ? 'reading' : kindOf(plan)
-      // A sandbox on the workspace itself needs place holders when its command writes.
-      const isReady = kind === 'direct' ? plan.readOnly === true : transactions.isReady()
-      // The kept sandbox of this kind is most likely right, and finding out for sure would cost as much as it will cost the command again.
-      if (warmSandbox.keeps(startOf(kind, plan))) return
-      const found = isReady ? requestFor(plan, kind) : undefined
-      mounts.forget()
-      if (found?.ok) warmSandbox.prepare(found.request)
+      if (plan.outside === undefined) startAhead(plan)
+      else void withOutside(plan).then(startAhead)
     },
     describe: () => describeBubblewrap({ settings, group: group?.words, views: transactions.words(), without }),
     close() {
@@ -215,8 +225,8 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
 }
 
 /** Returns the start of the key: a waiting sandbox has the caches of one owner mounted. */
-function startOf(view: ViewKind, { caches, loopback }: Ahead): string {
-  return `${view}\0${view === 'direct' ? '' : JSON.stringify(caches ?? null)}\0${loopback?.key ?? ''}\0`
+function startOf(view: ViewKind, { caches, loopback, outside }: Ahead): string {
+  return `${view}\0${view === 'direct' ? '' : JSON.stringify([caches, outside])}\0${loopback?.key ?? ''}\0`
 }
 
 type Failure = { readonly ok: false; readonly message: string }

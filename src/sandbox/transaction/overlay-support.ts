@@ -133,6 +133,8 @@ type Launching = {
   readonly programs: Programs
   /** The command cannot write to the view. */
   readonly readOnly?: boolean
+  /** A git directory outside the workspace that gets an overlay of its own. */
+  readonly outside?: string | undefined
 }
 
 /** Absolute paths. */
@@ -142,37 +144,59 @@ type Programs = { readonly unshare: string; readonly mount: string }
  * Relative names need no escaping and keep our paths out of the command's /proc/self/mountinfo. Without `userxattr` removing a folder ends
  * in an input/output error. `volatile` leaves out a flush to the disk for each file that is copied.
  */
-const script = `cd -- "$1" && "$2" -i -n -t overlay overlay -o lowerdir=cache:lower,upperdir=up,workdir=work,userxattr,volatile mnt && cd / && shift 2 && exec "$@"`
+const overlayOf = (lower: string, of = '') =>
+  `"$2" -i -n -t overlay overlay -o lowerdir=${lower},upperdir=up${of},workdir=work${of},userxattr,volatile mnt${of}`
+const script = `cd -- "$1" && ${overlayOf('cache:lower')} && cd / && shift 2 && exec "$@"`
+const bothScript = script.replace(' && cd /', ` && ${overlayOf('lower.git', '.git')}$&`)
 
 /** Builds the words that put an overlay in the place of the workspace, for both versions of bubblewrap. */
-export function overlayLaunch({ way, folder, workspace, programs, readOnly = false }: Launching): OverlayLaunch {
+export function overlayLaunch({ way, folder, workspace, programs, readOnly = false, outside }: Launching): OverlayLaunch {
   if (way === 'unshare')
     return {
-      before: [programs.unshare, '-Urm', '/bin/sh', '-c', script, 'sh', folder, programs.mount],
-      mounts: [readOnly ? '--ro-bind' : '--bind', join(folder, 'mnt'), workspace],
+      before: [programs.unshare, '-Urm', '/bin/sh', '-c', outside === undefined ? script : bothScript, 'sh', folder, programs.mount],
+      mounts: [
+        ...[readOnly ? '--ro-bind' : '--bind', join(folder, 'mnt'), workspace],
+        ...(outside === undefined ? [] : ['--bind', join(folder, 'mnt.git'), outside]),
+      ],
     }
   // bubblewrap takes the lowest layer first.
   const layers = ['--overlay-src', workspace, '--overlay-src', join(folder, 'cache')]
-  const overlay = [...layers, '--overlay', join(folder, 'up'), join(folder, 'work'), workspace]
+  const git =
+    outside === undefined ? [] : ['--overlay-src', outside, '--overlay', join(folder, 'up.git'), join(folder, 'work.git'), outside]
+  const overlay = [...layers, '--overlay', join(folder, 'up'), join(folder, 'work'), workspace, ...git]
   return { before: [], mounts: readOnly ? [...overlay, '--remount-ro', workspace] : overlay }
 }
 
 /** @returns the stored result until something changes that could change it, else a new one. A failure is never stored, because somebody may fix the cause. */
 export async function overlaySupport(trying: Trying): Promise<{ readonly support: OverlaySupport; readonly stored: boolean }> {
-  const key = keyOf(trying.places)
-  const found = read(trying.places, key)
+  const [key, file] = [keyOf(trying.places), fileOf(trying.places)]
+  const found = read(file, key)
   if (found !== undefined) return { support: found, stored: true }
   const support = await tryOverlay(trying)
-  if (support.ok) store(trying.places, { key, support })
+  if (support.ok) store(file, { key, support })
   return { support, stored: false }
 }
 
-export function forgetSupport(places: Places): void {
-  rmSync(fileOf(places), { force: true })
+/** Tells whether the layers of a view can also lie over this folder outside the workspace, and keeps that result, too. */
+export async function overlayTakes(
+  folder: string,
+  { support, ...trying }: Trying & { readonly support: OverlaySupport },
+): Promise<boolean> {
+  if (!support.ok) return false
+  const places = { ...trying.places, workspace: folder }
+  const [key, file] = [`${support.base}\n${keyOf(places)}`, fileOf(places, '-git')]
+  if (read(file, key) !== undefined) return true
+  const why = await tryIn({ ...trying, ...support, places })
+  if (why === undefined) store(file, { key, support })
+  return why === undefined
 }
 
-function fileOf({ stateHome }: Places): string {
-  return join(stateHome, 'run', 'overlay-works')
+export function forgetSupport(places: Places): void {
+  for (const more of ['', '-git']) rmSync(fileOf(places, more), { force: true })
+}
+
+function fileOf({ stateHome }: Places, more = ''): string {
+  return join(stateHome, 'run', `overlay-works${more}`)
 }
 
 /** The file systems decide too. */
@@ -182,9 +206,9 @@ function keyOf({ workspace, stateHome }: Places): string {
 }
 
 /** We wrote the file ourselves, into a folder that nobody else can write to. */
-function read(places: Places, key: string): OverlaySupport | undefined {
+function read(file: string, key: string): OverlaySupport | undefined {
   try {
-    const found: { readonly key: string; readonly support: OverlaySupport } = JSON.parse(readFileSync(fileOf(places), 'utf8'))
+    const found: { readonly key: string; readonly support: OverlaySupport } = JSON.parse(readFileSync(file, 'utf8'))
     return found.key === key ? found.support : undefined
   } catch {
     return undefined
@@ -192,10 +216,10 @@ function read(places: Places, key: string): OverlaySupport | undefined {
 }
 
 /** Stores the result; without it, every process runs the trial. */
-function store(places: Places, found: { readonly key: string; readonly support: OverlaySupport }): void {
+function store(file: string, found: { readonly key: string; readonly support: OverlaySupport }): void {
   try {
-    mkdirSync(dirname(fileOf(places)), { recursive: true, mode: 0o700 })
-    writeFileSync(fileOf(places), JSON.stringify(found), { mode: 0o600 })
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    writeFileSync(file, JSON.stringify(found), { mode: 0o600 })
   } catch {
     // The state folder is read-only.
   }

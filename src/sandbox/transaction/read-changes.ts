@@ -16,6 +16,7 @@ type ReadOptions = {
   readonly up: string
   readonly workspace: string
   readonly libc: Libc
+  readonly hasCaches?: boolean
   readonly limits?: ReadLimits
   readonly signal?: AbortSignal
 }
@@ -39,14 +40,14 @@ const LARGE_BEFORE = 64 * 2 ** 20
 /**
  * A file with the same content and mode is unchanged, also when its time is new. @throws Error that says why the changes cannot be read
  */
-export async function readChanges({ up, workspace, libc, limits = usualLimits, signal }: ReadOptions): Promise<ReadChanges> {
+export async function readChanges({ up, workspace, libc, hasCaches, limits = usualLimits, signal }: ReadOptions): Promise<ReadChanges> {
   const slice = createPause()
   const pause = () => {
     if (signal?.aborted) throw new Error('the call was cancelled')
     return slice()
   }
   const layers = { up: bytePath(up), lower: bytePath(workspace) }
-  const { differences, caches } = await walk({ ...layers, libc, most: limits.changes, pause })
+  const { differences, caches } = await walk({ ...layers, libc, most: limits.changes, hasCaches, pause })
   const bytes = differences.reduce((sum, { after }) => sum + (after?.isFile() ? after.size : 0), 0)
   if (bytes > limits.bytes) throw unreadable(`its files have ${bytes} bytes, more than ${limits.bytes}`)
   const changes: Change[] = []
@@ -156,13 +157,15 @@ function named({ path, ...states }: { readonly path: string } & Pick<Change, 'be
 type ViewOptions = {
   readonly transaction: Transaction
   readonly workspace: string
+  /** The folder outside the workspace that the view covers, too. */
+  readonly outside: string | undefined
   readonly libc: Libc
   readonly cache: CacheLayer
   readonly log: Log
 }
 
 /** Gives the caller of a command what the command changed; reads it at the first request. */
-export function createPrivateView({ transaction, workspace, libc, cache, log }: ViewOptions): PrivateView {
+export function createPrivateView({ transaction, workspace, outside, libc, cache, log }: ViewOptions): PrivateView {
   const { id, folder, drop } = transaction
   const up = `${folder}/up`
   const state: { read?: Promise<ReadChanges> } = {}
@@ -173,7 +176,9 @@ export function createPrivateView({ transaction, workspace, libc, cache, log }: 
     } catch (error) {
       notKept(error)
     }
-    return found
+    if (outside === undefined) return found
+    const more = await readChanges({ up: `${up}.git`, workspace: outside, libc, hasCaches: false, signal })
+    return { ...found, changes: [...found.changes, ...more.changes.map((change) => below(outside, change))] }
   }
   const notKept = (error: unknown) => log('debug', 'sandbox: caches of a command were not kept', { why: String(error) })
   const once = (signal?: AbortSignal) => {
@@ -188,4 +193,10 @@ export function createPrivateView({ transaction, workspace, libc, cache, log }: 
     keepCaches: () => keepCaches(folder, false).catch(notKept),
     drop,
   }
+}
+
+/** Names the change by its absolute path. */
+function below(folder: string, { path, bytes, ...states }: Change): Change {
+  const whole = bytes && Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(bytes, 'base64')]).toString('base64')
+  return { path: `${folder}/${path}`, ...(whole && { bytes: whole }), ...states }
 }

@@ -3,6 +3,7 @@
 import {
   closeSync,
   constants,
+  existsSync,
   fchmodSync,
   fstatSync,
   ftruncateSync,
@@ -108,9 +109,11 @@ export async function openRunningView(running: RunningCommand): Promise<OpenView
       const target = running.prepare()
       try {
         using _ = await pauseProcesses(pid)
-        const words = ['/bin/cp', '-a', '--reflink=auto', `${folder}/up/.`, `${target.folder}/up`]
-        const copied = Bun.spawn(words, { stdio: ['ignore', 'ignore', 'pipe'] })
-        if ((await copied.exited) !== 0) throw new Error(`what it wrote could not be copied: ${(await copied.stderr.text()).trim()}`)
+        for (const up of existsSync(`${folder}/up.git`) ? ['up', 'up.git'] : ['up']) {
+          const words = ['/bin/cp', '-a', '--reflink=auto', `${folder}/${up}/.`, `${target.folder}/${up}`]
+          const copied = Bun.spawn(words, { stdio: ['ignore', 'ignore', 'pipe'] })
+          if ((await copied.exited) !== 0) throw new Error(`what it wrote could not be copied: ${(await copied.stderr.text()).trim()}`)
+        }
         return ownChanges(following, target.view(), target.folder)
       } catch (error) {
         target.drop()
@@ -191,7 +194,9 @@ function ownChanges({ workspace, began, ...known }: FollowContext, view: Private
   const isChangedTwice = ({ before, ...change }: Change, lower: number) => {
     if (before === undefined || before.kind === 'folder') return false
     const path = rawPath(change)
-    const changed = lstatAt(lower, path)?.ctimeNs
+    const isOutside = path.startsWith('/')
+    const changed = (isOutside ? lstatSync(bytesOf(path), { bigint: true, throwIfNoEntry: false }) : lstatAt(lower, path))?.ctimeNs
+    if (isOutside) return changed !== undefined && changed > began
     return changed !== undefined && changed > began && stateAt(lower, path) !== written.get(path)
   }
   return {

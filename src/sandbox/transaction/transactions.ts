@@ -3,13 +3,13 @@
 import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Log } from '../../runtime/port.ts'
-import type { CacheOwner, PrivateView, PrivateViews } from '../contract.ts'
+import type { CacheOwner, PrivateView, PrivateViews, SpawnPlan } from '../contract.ts'
 import type { Libc } from '../libc.ts'
-import type { Places } from '../protect/places.ts'
+import { isWithin, type Places } from '../protect/places.ts'
 import { subMountOf } from '../verify.ts'
 import { type CacheLayer, createCaches } from './cache-layer.ts'
 import { bytePath, namesIn, removeTree } from './layer-files.ts'
-import { forgetSupport, type OverlayLaunch, type OverlaySupport, overlayLaunch, overlaySupport } from './overlay-support.ts'
+import { forgetSupport, type OverlayLaunch, type OverlaySupport, overlayLaunch, overlaySupport, overlayTakes } from './overlay-support.ts'
 import { createPrivateView } from './read-changes.ts'
 import { createTransaction, type Transaction } from './transaction-folder.ts'
 
@@ -31,10 +31,16 @@ export type Transactions = {
   isProven(): boolean
   /** Tells whether earlier commands left caches that only a view shows. */
   hasCaches(owner: CacheOwner | undefined): boolean
+  /** Tells whether a view can cover this folder outside the workspace, too; a trial finds out. Never rejects. */
+  takes(folder: string): Promise<boolean>
   /** Describes the result of `views` for a person. */
   words(): string
   /** @throws Error when the folder cannot be made, or `views` has found no support before */
-  prepare(options: { readonly readOnly: boolean; readonly caches: CacheOwner | undefined }): Prepared
+  prepare(options: {
+    readonly readOnly: boolean
+    readonly caches: CacheOwner | undefined
+    readonly outside?: SpawnPlan['outside']
+  }): Prepared
   /** Tries again at the next call of `views`, after a command could not be started. */
   forget(): void
 }
@@ -43,6 +49,7 @@ type TransactionsState = {
   trial?: ReturnType<typeof overlaySupport> | undefined
   support?: OverlaySupport
   stored?: boolean
+  takes?: { readonly folder: string; readonly result: Promise<boolean> } | undefined
   caches?: ((owner?: CacheOwner) => CacheLayer) | undefined
 }
 
@@ -73,29 +80,39 @@ export function createTransactions({ places, bubblewrap, libc, log }: Transactio
       const { support } = state
       return support?.ok === true && namesIn(libc, bytePath(cacheOf(support, owner).folder)).length > 0
     },
+    async takes(folder) {
+      const { ok } = await this.views()
+      const { support } = state
+      const apart = [workspace, places.stateHome, support?.ok === true ? support.base : workspace]
+      if (!ok || support === undefined || subMountOf(folder) !== undefined || apart.some((each) => isWithin(each, folder))) return false
+      if (state.takes?.folder !== folder)
+        state.takes = { folder, result: overlayTakes(folder, { places, bubblewrap, libc, support }).catch(() => false) }
+      return state.takes.result
+    },
     words() {
       if (state.support === undefined) return 'not tried yet'
       return state.support.ok ? 'commands can have them' : `NOT possible, so commands write to it directly: ${state.support.why}`
     },
-    prepare({ readOnly, caches }) {
+    prepare({ readOnly, caches, outside }) {
       const { support } = state
       if (!support?.ok) throw new Error('private views of the workspace were not tried')
       const cache = cacheOf(support, caches)
-      const transaction = createTransaction(support.base, { workspace, cache: cache.folder })
+      const transaction = createTransaction(support.base, { workspace, cache: cache.folder, outside })
       const { way, programs } = support
       return {
         transaction,
-        launch: overlayLaunch({ way, folder: transaction.folder, workspace, programs, readOnly }),
+        launch: overlayLaunch({ way, folder: transaction.folder, workspace, programs, readOnly, outside: outside?.common }),
         begin() {
           cache.prune()
           transaction.begin()
         },
-        view: () => createPrivateView({ transaction, workspace, libc, cache, log }),
+        view: () => createPrivateView({ transaction, workspace, outside: outside?.common, libc, cache, log }),
       }
     },
     forget() {
       forgetSupport(places)
       state.trial = undefined
+      state.takes = undefined
       state.caches = undefined
     },
   }

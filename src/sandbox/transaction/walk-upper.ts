@@ -18,7 +18,8 @@ export type Walked = {
 /** Both are absolute, with one character per byte. */
 export type Layers = { readonly up: string; readonly lower: string }
 
-type Walking = Layers & { readonly libc: Libc; readonly most: number; readonly pause: Pause }
+/** `hasCaches`: folders with the names of caches are caches. */
+type Walking = Layers & { readonly libc: Libc; readonly most: number; readonly hasCaches?: boolean; readonly pause: Pause }
 
 /** Tells how the layers below appear in a folder: their content shows through, is hidden by the folder, or does not exist. */
 type Below = 'seen' | 'hidden' | 'nothing'
@@ -26,7 +27,7 @@ type Below = 'seen' | 'hidden' | 'nothing'
 export class TooManyChanges extends Error {}
 
 /** @throws TooManyChanges; Error when a folder cannot be read */
-export async function walkUpper({ up, lower, libc, most, pause }: Walking): Promise<Walked> {
+export async function walkUpper({ up, lower, libc, most, hasCaches = true, pause }: Walking): Promise<Walked> {
   const differences: Difference[] = []
   const caches: string[] = []
   const attributes = createAttributes(libc)
@@ -66,7 +67,7 @@ export async function walkUpper({ up, lower, libc, most, pause }: Walking): Prom
       const own = lookAt(join(up, path, sibling))
       return own === undefined ? lookAt(join(lower, path, sibling)) !== undefined : !isWhiteout(own)
     }
-    return isCacheName(name, path.slice(path.lastIndexOf('/') + 1), has)
+    return hasCaches && isCacheName(name, path.slice(path.lastIndexOf('/') + 1), has)
   }
 
   async function changedIn(path: string, below: Below): Promise<void> {

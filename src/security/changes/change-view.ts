@@ -1,6 +1,6 @@
 /** Tells what is at a path before and after a change set: from the changes where they name the path, otherwise from the workspace. */
 
-import type { Change, EntryState } from '../../runtime/changes.ts'
+import type { Change, EntryState, OutsideGit } from '../../runtime/changes.ts'
 import { isUnder, type PathPolicy } from '../targets/path.ts'
 import type { Look, Side } from './review-context.ts'
 
@@ -17,6 +17,8 @@ export type ChangeView = {
   /** @returns undefined when the folder cannot be listed, which is not the same as an empty one */
   names(path: string, side: Side): readonly string[] | undefined
   change(path: string): Change | undefined
+  /** The git directory outside the workspace, whose paths are absolute. */
+  readonly outside: OutsideGit | undefined
 }
 
 export function createChangeView(changes: readonly Change[], look: Look): ChangeView {
@@ -68,7 +70,18 @@ export function createChangeView(changes: readonly Change[], look: Look): Change
     mode: (path, side) => (byPath.has(path) ? byPath.get(path)?.[side]?.mode : look.mode?.(path, 'before')),
     names,
     change: (path) => byPath.get(path),
+    outside: look.outside,
   }
+}
+
+/** @returns the absolute path of what a change names */
+export function placeOf(workspace: string, path: string): string {
+  return path.startsWith('/') ? path : `${workspace}/${path}`
+}
+
+/** @returns the path as a change names it: relative in the workspace, absolute outside of it */
+export function pathIn(workspace: string, place: string): string {
+  return place.startsWith(`${workspace}/`) ? place.slice(workspace.length + 1) : place
 }
 
 /** @returns the folder of a path relative to the workspace; '' is the workspace */
@@ -90,7 +103,10 @@ export function isBelow(path: string, folder: string): boolean {
   return folder === '' || path === folder || (path.startsWith(folder) && path[folder.length] === '/')
 }
 
-/** `inside` is relative to the workspace, '' for the workspace itself; `outside` is absolute and not followed further. */
+/**
+ * `inside` is a path as changes name it, '' for the workspace itself, absolute in the git directory outside of it; `outside` is absolute and
+ * not followed further.
+ */
 type LinkEnd = { readonly inside: string; readonly outside?: undefined } | { readonly outside: string; readonly inside?: undefined }
 
 type Start = { readonly view: ChangeView; readonly policy: Pick<PathPolicy, 'workspace'>; readonly side: Side }
@@ -114,17 +130,21 @@ export function resolveText({
   folder,
   target,
 }: Start & { readonly folder: string; readonly target: string }): LinkEnd | undefined {
-  const at = { names: split(folder), rest: [target], links: 0 }
+  const git = view.outside?.common
+  const parts = (path: string) => (git !== undefined && isBelow(path, git) ? [git, ...split(path.slice(git.length))] : split(path))
+  const at = { names: parts(folder), rest: [target], links: 0 }
   while (at.rest.length > 0) {
     const text = at.rest.shift() ?? ''
     // The real name is not UTF-8, so its target cannot be read.
     if (text.includes('\ufffd')) return undefined
-    if (text.startsWith('/') || leavesAt(text, at.names)) {
-      const whole = [text.startsWith('/') ? text : `${policy.workspace}/${text}`, ...at.rest].join('/')
+    const top = at.names[0] === git && git !== undefined ? git : policy.workspace
+    if (text.startsWith('/') || (text === '..' && at.names.length === (top === git ? 1 : 0))) {
+      const whole = [text.startsWith('/') ? text : `${top}/${text}`, ...at.rest].join('/')
       const place = plain(whole)
-      if (!isUnder(place, policy.workspace)) return { outside: place }
-      at.names = []
-      at.rest = split(place.slice(policy.workspace.length))
+      const isInGit = git !== undefined && isBelow(place, git)
+      if (!isInGit && !isUnder(place, policy.workspace)) return { outside: place }
+      at.names = isInGit ? [git] : []
+      at.rest = split(place.slice((isInGit ? git : policy.workspace).length))
     } else if (text.includes('/')) at.rest.unshift(...split(text))
     else if (text === '..') at.names.pop()
     else if (text !== '.' && text !== '') {
@@ -138,10 +158,6 @@ export function resolveText({
     }
   }
   return { inside: at.names.join('/') }
-}
-
-function leavesAt(text: string, names: readonly string[]): boolean {
-  return text === '..' && names.length === 0
 }
 
 function split(path: string): string[] {

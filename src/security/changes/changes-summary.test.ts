@@ -61,6 +61,7 @@ test('what moves in a repository is told as commits, in the place of objects, lo
       ],
       staged: [],
       stagedPaths: 3,
+      refused: [],
       doubts: [],
       unread: [],
     },

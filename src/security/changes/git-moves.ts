@@ -38,7 +38,8 @@ export type RepositoryMoves = {
   readonly staged: readonly GitEntryMove[]
   /** The number of paths that differ in the index. */
   readonly stagedPaths: number
-  /** Reasons to ask a person, each of which completes "REPOSITORY: …". */
+  /** Reasons to refuse it, and to ask a person, each of which completes "REPOSITORY: …". */
+  readonly refused: readonly string[]
   readonly doubts: readonly string[]
   /** Reasons why parts could not be read, without which the refusals of this file would mean nothing. */
   readonly unread: readonly string[]

@@ -6,7 +6,7 @@ import { folded } from '../../kit/text.ts'
 import { bringsHistory, plainGit } from '../command/plain-git.ts'
 import { forbiddenPlace, isUnder, type PathPolicy } from '../targets/path.ts'
 import { isProtectedName, protectedRows } from '../targets/protected.ts'
-import { type ChangeView, folderOf, inFolder, isBelow, resolveLink } from './change-view.ts'
+import { type ChangeView, folderOf, inFolder, isBelow, placeOf, resolveLink } from './change-view.ts'
 import type { ChangeFinding, ReviewContext } from './review-context.ts'
 
 /** @returns why this path may not change, or undefined */
@@ -23,15 +23,24 @@ export function createPathLock(view: ChangeView, { policy, command, isForbiddenR
     ? ({ weight: 'person', rule: 'changes.git_asks', why: `"git ${sub}" brings it, and other programs run or obey it` } as const)
     : deny('changes.protected', 'other programs run or obey it')
   return (path) => {
-    const place = folded(`${policy.workspace}/${path}`)
+    const place = folded(placeOf(policy.workspace, path))
     if (forbidden(place)) return deny('changes.forbidden', 'under a forbidden path')
     if (own(place)) return deny('changes.protected', 'it belongs to BraidClaw itself')
     if (run(place)) return deny('changes.git', 'the settings of git name it as a hook or program')
     if (isForbiddenRead?.(path)) return deny('changes.forbidden', 'a file that must not be read (security.forbidden_reads)')
-    if (isProtected(path)) return name
+    if (isProtected(withinTree(view, path))) return name
     const alias = aliases.find(({ target, link }) => isBelow(path, target) && isProtected(link + path.slice(target.length)))
     return alias && deny('changes.protected', `the protected name ${JSON.stringify(alias.link)} leads to it`)
   }
+}
+
+/** Leaves out what stands before a path outside the workspace: the names of its repository's own folders, and of those above, protect nothing. */
+function withinTree({ outside }: ChangeView, path: string): string {
+  if (outside === undefined || !path.startsWith('/')) return path
+  const { root, common } = outside
+  if (isBelow(path, common)) return `.git${path.slice(common.length)}`
+  const top = [root, folderOf(common)].find((folder) => path.startsWith(`${folder}/`))
+  return top === undefined ? path : path.slice(top.length + 1)
 }
 
 /** Exempts paths in an exact `.git`, which are judged as parts of a repository (git/); every other spelling of that name is refused. */

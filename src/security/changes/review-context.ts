@@ -1,7 +1,7 @@
 /** Defines what the judgement of a change set needs besides the changes themselves, and the findings that its rules report. */
 
 import { count, quote } from '../../kit/text.ts'
-import type { EntryState } from '../../runtime/changes.ts'
+import type { EntryState, OutsideGit } from '../../runtime/changes.ts'
 import type { RuleOnChanges } from '../../runtime/rules/rule-thread.ts'
 import type { CommandPlan } from '../command/verdict.ts'
 import type { RuleName } from '../rules.ts'
@@ -25,6 +25,8 @@ export type Look = {
   link?(path: string, side: Side): string | undefined
   /** @returns the names in a folder */
   list?(path: string, side: Side): readonly string[] | undefined
+  /** Its files have absolute paths; every other absolute path counts as missing. */
+  readonly outside?: OutsideGit | undefined
 }
 
 export type ReviewLevel = 'readonly' | 'supervised' | 'auto' | 'full'

@@ -57,6 +57,7 @@ function stateOf(entry: FixtureEntry | undefined): EntryState | undefined {
 export function lookAt(before: Tree, after: Tree): Look {
   const trees: { readonly [side in Side]: Map<string, FixtureEntry> } = { before: whole(before), after: whole(after) }
   return {
+    outside: outsideIn([...Object.keys(before), ...Object.keys(after)]),
     read: (path, side, maxBytes) => bytesOf(trees[side].get(path))?.slice(0, maxBytes),
     kind: (path, side) => (path === '' ? 'folder' : stateOf(trees[side].get(path))?.kind),
     mode: (path, side) => stateOf(trees[side].get(path))?.mode,
@@ -69,6 +70,13 @@ export function lookAt(before: Tree, after: Tree): Look {
           return rest.includes('/') ? [] : [rest]
         }),
   }
+}
+
+/** A repository with an absolute path is that of the workspace. */
+function outsideIn(paths: readonly string[]): Look['outside'] {
+  const [head] = paths.filter((path) => path.startsWith('/') && path.endsWith('/HEAD')).toSorted((a, b) => a.length - b.length)
+  const common = head?.slice(0, -'/HEAD'.length)
+  return common === undefined ? undefined : { root: policy.workspace, git: common, common }
 }
 
 export function changesBetween(before: Tree, after: Tree): readonly Change[] {

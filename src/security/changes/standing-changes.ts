@@ -54,7 +54,7 @@ function patternsOf(changes: readonly Change[]): readonly string[] | undefined {
   const depths = Math.max(...all.map((path) => path.split('/').length))
   for (let depth = depths; depth >= 1; depth--) {
     const patterns = [...new Set(all.map((path) => shortened(path, depth)))].sort()
-    if (patterns.length <= mostPatterns) return patterns
+    if (patterns.length <= mostPatterns && !patterns.includes('/**')) return patterns
   }
 }
 
@@ -81,7 +81,7 @@ function isPlain({ path, bytes, before, after }: Change): boolean {
   if (bytes !== undefined || !kinds.every((kind) => kind === 'file' || kind === 'folder')) return false
   const hadBits = before?.kind === after?.kind ? (before?.mode ?? 0) : 0
   const runs = after?.kind === 'file' && (after.mode & 0o111 & ~hadBits) !== 0
-  return !runs && (path.startsWith('.git/') || !isRunUnasked(after?.kind === 'file' || before?.kind === 'file' ? path : `${path}/`))
+  return !runs && (/^(?:\.git)?\//.test(path) || !isRunUnasked(after?.kind === 'file' || before?.kind === 'file' ? path : `${path}/`))
 }
 
 /** A rule for `a/b/**` also lets the command make `a` and `a/b`. */
@@ -100,7 +100,7 @@ export function changeRuleText({ command, patterns }: ChangeRule): string {
 export function parseChangeRule(text: string): ChangeRule | undefined {
   const value = parseJson(text)
   if (!isObject(value) || typeof value.command !== 'string' || !Array.isArray(value.patterns)) return
-  const patterns = value.patterns.filter((one) => typeof one === 'string' && /^(?!\/)(?!\*\*)[^\0]+$/.test(one))
+  const patterns = value.patterns.filter((one) => typeof one === 'string' && /^(?!\/?\*\*)[^\0]+$/.test(one))
   return patterns.length === value.patterns.length ? { command: value.command, patterns } : undefined
 }
 

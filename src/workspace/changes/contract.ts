@@ -1,6 +1,6 @@
 /** Defines what the change store accepts and returns. A change set is what one tool call changed, or would change, in the workspace. */
 
-import type { Change, ChangeReview } from '../../runtime/changes.ts'
+import type { Change, ChangeReview, OutsideGit } from '../../runtime/changes.ts'
 import type { Side } from '../../security/changes/review-context.ts'
 import type { OpenLook } from './look.ts'
 
@@ -42,6 +42,7 @@ export type ShownSet = SetSummary & {
   readonly changes: readonly Change[]
   /** The absolute folder that holds what waits to be applied. */
   readonly upper: string
+  readonly outside: OutsideGit | undefined
   /** Paths that were changed back since. */
   readonly undone: readonly string[]
   /**

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { repetitions } from '../../../test/support/tier.ts'
-import { createFixture, everything, type Fixture, furnish, picture } from './fixture.ts'
+import { createFixture, everything, type Fixture, furnish, type picture, pictureOf } from './fixture.ts'
 import { openChangeStore } from './store.ts'
 
 /** Does one thing with the store in a process of its own that kills itself before its nth change on disk. */
@@ -51,6 +52,12 @@ const places = [
   ['in memory', { storeIn: memory, workspaceIn: memory }, repetitions({ fast: 5, deep: 1 })],
   ['on a disk', {}, repetitions({ fast: 17, deep: 6 })],
   ['on another file system than the store', { workspaceIn: memory }, repetitions({ fast: 11, deep: 3 })],
+  ['with its git directory outside', { storeIn: memory, workspaceIn: memory, gitIn: memory }, repetitions({ fast: 9, deep: 2 })],
+  [
+    'with its git directory on another file system',
+    { storeIn: memory, workspaceIn: memory, gitIn: tmpdir() },
+    repetitions({ fast: 17, deep: 6 }),
+  ],
 ] as const
 
 describe.each(places)('a workspace %s', (_, where, stride) => {
@@ -59,25 +66,26 @@ describe.each(places)('a workspace %s', (_, where, stride) => {
       for (let at = 1; ; at += stride) {
         await using fixture = await createFixture(where)
         furnish(fixture)
-        const before = picture(fixture.root)
+        if (fixture.git !== undefined) furnish({ ...fixture, at: (path) => join(fixture.git ?? '', path) })
+        const before = pictureOf(fixture)
         const set = await fixture.command(everything)
         const after = set.wanted
         if (kind === 'undo') expect(await fixture.store.apply(set)).toMatchObject({ ok: true })
         const job: CrashJob = { kind, words: [kind === 'apply' ? set : set.id] }
         const whole = await runKilled(fixture, job, at)
-        assertNothingTorn(picture(fixture.root), [before, after])
+        assertNothingTorn(pictureOf(fixture), [before, after])
         const [old, wanted] = kind === 'apply' ? [before, after] : [after, before]
         if (whole !== undefined) {
           expect(at).toBeGreaterThan(20)
           expect(whole.done).toMatchObject({ ok: true })
-          expect(picture(fixture.root)).toEqual(wanted)
+          expect(pictureOf(fixture)).toEqual(wanted)
           return
         }
         await runKilled(fixture, { kind: 'recover', words: [] }, 1 + ((at * 7) % 23))
-        assertNothingTorn(picture(fixture.root), [before, after])
+        assertNothingTorn(pictureOf(fixture), [before, after])
         await openChangeStore(fixture.options).recover()
         const begun = fixture.store.list()[0]?.state === (kind === 'apply' ? 'applied' : 'undone')
-        expect({ at, now: picture(fixture.root) }).toEqual({ at, now: begun ? wanted : old })
+        expect({ at, now: pictureOf(fixture) }).toEqual({ at, now: begun ? wanted : old })
         expect({ at, begun }).toEqual({ at, begun: at > 1 })
       }
     }, 120_000)

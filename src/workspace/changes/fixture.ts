@@ -29,6 +29,8 @@ import { removeTree } from './tree/tree.ts'
 export type Fixture = AsyncDisposable & {
   readonly base: string
   readonly root: string
+  /** A git directory outside the workspace, if the fixture has one; every change set covers it, too. */
+  readonly git: string | undefined
   readonly store: ChangeStore
   readonly options: ChangeStoreOptions
   readonly logged: string[]
@@ -45,9 +47,9 @@ type FixtureCommand = ToApply & { readonly changes: readonly Change[]; readonly 
 export const about: About = { run: 'run_1', call: 'call_1', conversation: 'con_1', tool: 'shell', command: 'make', at: 1_800_000_000_000 }
 export const limits = { keepBytes: 1e9, keepDays: 30, keepSets: 100 }
 
-/** `workspaceIn` is another folder for the workspace, on another file system for example. */
+/** `workspaceIn` is another folder for the workspace, on another file system for example; `gitIn` is the same for a git directory outside. */
 export async function createFixture(
-  more: Partial<ChangeStoreOptions> & { readonly workspaceIn?: string; readonly storeIn?: string } = {},
+  more: Partial<ChangeStoreOptions> & { readonly workspaceIn?: string; readonly storeIn?: string; readonly gitIn?: string } = {},
 ): Promise<Fixture> {
   const base = realpathSync(mkdtempSync(join(more.storeIn ?? tmpdir(), 'braidclaw-changes-')))
   const above = more.workspaceIn === undefined ? base : realpathSync(mkdtempSync(join(more.workspaceIn, 'braidclaw-changes-')))
@@ -55,6 +57,7 @@ export async function createFixture(
   const folder = join(base, 'changes')
   mkdirSync(root)
   mkdirSync(folder)
+  const git = more.gitIn === undefined ? undefined : realpathSync(mkdtempSync(join(more.gitIn, 'braidclaw-git-')))
   const logged: string[] = []
   const counter = { sets: 0 }
   const options: ChangeStoreOptions = {
@@ -69,6 +72,7 @@ export async function createFixture(
   const fixture: Fixture = {
     base,
     root,
+    git,
     store,
     options,
     logged,
@@ -82,6 +86,18 @@ export async function createFixture(
       const wanted = picture(copy)
       for (const made of changes) if (made.after !== undefined) give(copy, join(view, 'up'), made)
       await removeTree(copy)
+      if (git !== undefined) {
+        const { dev, ino } = lstatSync(git, { bigint: true })
+        writeFileSync(join(view, 'outside'), JSON.stringify({ root, git, common: git, place: `${dev}:${ino}` }))
+        mkdirSync(join(view, 'up.git'))
+        Bun.spawnSync(['cp', '-a', '--', git, copy])
+        change((path) => join(copy, path))
+        const own = changesBetween(git, copy)
+        Object.assign(wanted, pictureBelow(git, picture(copy)))
+        for (const made of own) if (made.after !== undefined) give(copy, join(view, 'up.git'), made)
+        await removeTree(copy)
+        changes.push(...own.map(({ path, bytes: _, ...states }) => ({ path: `${git}/${path}`, ...states })))
+      }
       return { id, changes, wanted, about: { ...about, at: about.at + counter.sets } }
     },
     async applied(change) {
@@ -91,7 +107,7 @@ export async function createFixture(
       return set.id
     },
     async [Symbol.asyncDispose]() {
-      for (const path of new Set([base, above])) await removeTree(path)
+      for (const path of new Set([base, above, git ?? base])) await removeTree(path)
     },
   }
   return fixture
@@ -184,6 +200,15 @@ export function statesOf(root: string, below: RawName = '', found = new Map<RawN
 
 function bytes(root: string, raw: RawName): Buffer {
   return Buffer.concat([Buffer.from(raw === '' ? root : `${root}/`), Buffer.from(raw, 'latin1')])
+}
+
+function pictureBelow(folder: string, found: ReturnType<typeof picture>): ReturnType<typeof picture> {
+  return Object.fromEntries(Object.entries(found).map(([path, entry]) => [`${Buffer.from(folder).toString('latin1')}/${path}`, entry]))
+}
+
+/** A picture of the workspace and of the git directory outside. */
+export function pictureOf({ root, git }: Fixture): { readonly [path: string]: EntryContent } {
+  return { ...picture(root), ...(git !== undefined && pictureBelow(git, picture(git))) }
 }
 
 /** A picture of a tree that two equal trees share: content, modes, links, times of files. */

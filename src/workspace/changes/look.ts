@@ -1,14 +1,15 @@
 /** Looks at the workspace before and after the changes of a command, without following links, so that the changes can be judged. */
 
 import { lstatSync, readdirSync } from 'node:fs'
-import type { Change } from '../../runtime/changes.ts'
+import type { Change, OutsideGit } from '../../runtime/changes.ts'
+import { placeOf } from '../../security/changes/change-view.ts'
 import type { Look, Side } from '../../security/changes/review-context.ts'
 import { flags, hold, slot } from '../descriptor.ts'
 import { folderOf, lastOf, namesOf, type RawName, rawName } from './tree/entry.ts'
-import { linkTextAt, openTree, startAt, type Tree } from './tree/tree.ts'
+import { gitBeside, gitInPlace, linkTextAt, openTree, startAt, type Tree } from './tree/tree.ts'
 
 /** The permission bits of `mode` include set-user-ID, set-group-ID and sticky. */
-export type OpenLook = Disposable & Required<Look>
+export type OpenLook = Disposable & Required<Omit<Look, 'outside'>> & Pick<Look, 'outside'>
 
 /** The paths that a judgement read in the workspace, present or absent, each with a stamp. */
 export type ReadSet = ReadonlyMap<string, string>
@@ -21,11 +22,13 @@ export type Looking = {
   /** The folder that holds what the command wrote. */
   readonly upper: string
   readonly changes: readonly Change[]
+  /** Lies beside the workspace, and what the command wrote there beside `upper`. */
+  readonly outside?: OutsideGit | undefined
 }
 
 /** Tells whether none of the paths that were read has changed. Takes some microseconds a folder. */
 export function isAsSeen(readSet: ReadSet, workspace: string): boolean {
-  for (const [path, stamp] of readSet) if (stampOf(`${workspace}/${path}`) !== stamp) return false
+  for (const [path, stamp] of readSet) if (stampOf(placeOf(workspace, path)) !== stamp) return false
   return true
 }
 
@@ -48,13 +51,17 @@ function stampOf(path: string): string {
 }
 
 /** @throws the system's error when one of the two folders is gone */
-export function createLook({ workspace, upper, changes }: Looking): RecordingLook {
+export function createLook({ workspace, upper, changes, outside }: Looking): RecordingLook {
   const seen = new Map<string, string>()
   const note = (path: string) => {
-    if (!seen.has(path)) seen.set(path, stampOf(`${workspace}/${path}`))
+    if (!seen.has(path)) seen.set(path, stampOf(placeOf(workspace, path)))
     return path
   }
-  const trees = { before: openTree({ root: workspace, asItIs: true }), after: openTree({ root: upper, asItIs: true }) }
+  const before = openTree({ root: workspace, asItIs: true, outside: gitInPlace(outside) })
+  const trees = {
+    before,
+    after: upper === workspace ? before : openTree({ root: upper, asItIs: true, outside: gitBeside(upper, outside) }),
+  }
   const byPath = new Map(changes.map((change) => [change.path, change]))
   const below = Map.groupBy(changes, ({ path }) => folderOf(path))
 
@@ -74,12 +81,13 @@ export function createLook({ workspace, upper, changes }: Looking): RecordingLoo
   }
 
   return {
+    outside,
     read: (path, side, maxBytes) =>
       at(note(path), side, (tree, raw) => {
         if (tree.lstat(raw)?.kind !== 'file') return undefined
         return startAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) }, maxBytes)
       }),
-    kind: (path, side) => (path === '' ? 'folder' : at(path, side, (tree, raw) => tree.lstat(raw)?.kind)),
+    kind: (path, side) => (path === '' || path === outside?.common ? 'folder' : at(path, side, (tree, raw) => tree.lstat(raw)?.kind)),
     mode: (path, side) => at(note(path), side, (tree, raw) => tree.lstat(raw)?.mode),
     link: (path, side) => at(note(path), side, (tree, raw) => linkTextAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) })),
     list(path, side) {
@@ -95,7 +103,7 @@ export function createLook({ workspace, upper, changes }: Looking): RecordingLoo
     },
     readSet: () => seen,
     [Symbol.dispose]() {
-      for (const tree of Object.values(trees)) tree[Symbol.dispose]()
+      for (const tree of new Set(Object.values(trees))) tree[Symbol.dispose]()
     },
   }
 }

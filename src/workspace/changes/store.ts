@@ -11,10 +11,10 @@ import { createTransfer } from './apply/transfer.ts'
 import type { About, Admit, Applied, HeldChanges, Recovered, SetSummary, ShownSet, Side, StoreLimits, ToApply } from './contract.ts'
 import { keepOriginal, planDeletion } from './file-changes.ts'
 import { flushFile, headerOf, type Item, readPlan, renamePlan, writePlan } from './set/plan.ts'
-import { adopt, markOf, pathsOf, removeSet, setFolder, stageOf, summaryOf } from './set/set-folder.ts'
+import { adopt, markOf, outsideOf, pathsOf, removeSet, setFolder, stageOf, summaryOf } from './set/set-folder.ts'
 import { folderOf, lastOf, namesOf, type RawName, rawName } from './tree/entry.ts'
 import { type Libc, openLibc } from './tree/libc.ts'
-import { createPace, openTree, startAt } from './tree/tree.ts'
+import { createPace, gitBeside, gitInPlace, openTree, startAt } from './tree/tree.ts'
 import { createTurns, lockWorkspace } from './turns.ts'
 import { createUpkeep } from './upkeep.ts'
 
@@ -158,6 +158,7 @@ function showSet(folder: string, id: string): ShownSet | undefined {
     ...summaryOf(id, stage),
     changes,
     upper: join(folder, 'up'),
+    outside: outsideOf(folder),
     undone: paths.filter(({ isChanged }) => !isChanged).map(({ raw }) => namesOf(raw).path),
     read(path, side, maxBytes) {
       const change = states.get(path)
@@ -185,16 +186,21 @@ function readSide(
   { folder, workspace }: { readonly folder: string; readonly workspace: string },
   reading: SideReading,
 ): Uint8Array | undefined {
-  for (const root of [join(folder, reading.side === 'before' ? 'undo' : 'up'), workspace]) {
-    const bytes = readIn(root, reading)
+  const outside = outsideOf(folder)
+  const kept = join(folder, reading.side === 'before' ? 'undo' : 'up')
+  for (const place of [
+    { root: kept, outside: gitBeside(kept, outside) },
+    { root: workspace, outside: gitInPlace(outside) },
+  ]) {
+    const bytes = readIn(place, reading)
     if (bytes !== undefined) return bytes
   }
   return undefined
 }
 
-function readIn(root: string, { raw, state, maxBytes }: SideReading): Uint8Array | undefined {
+function readIn(place: Parameters<typeof openTree>[0], { raw, state, maxBytes }: SideReading): Uint8Array | undefined {
   try {
-    using tree = openTree({ root, asItIs: true })
+    using tree = openTree({ ...place, asItIs: true })
     const found = tree.lstat(raw)
     if (found?.kind !== 'file' || (state.size !== undefined && found.size !== state.size)) return undefined
     const start = startAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) }, found.size > MOST_HASHED ? maxBytes : MOST_HASHED)

@@ -11,6 +11,7 @@ import {
   busyIn,
   idsIn,
   notBusy,
+  outsideOf,
   removeSet,
   restoreModes,
   setFolder,
@@ -21,7 +22,7 @@ import {
   workspaceOfBusy,
 } from './set/set-folder.ts'
 import type { Libc } from './tree/libc.ts'
-import { createPace, openTree, type Pace, removeTree } from './tree/tree.ts'
+import { createPace, gitInPlace, openTree, type Pace, removeTree } from './tree/tree.ts'
 import { lockWorkspace, type Turns } from './turns.ts'
 
 type UpkeepOptions = {
@@ -87,7 +88,9 @@ export function createUpkeep({ folder: store, log, now, limits, libc, turns, isI
     const pace = createPace()
     const plan = await loadPlan(join(folder, 'plan'), pace)
     // A missing workspace is left to perform, which reports it for each path.
-    using _ = existsSync(plan.header.workspace) ? await lockWorkspace(libc(), plan.header.workspace) : undefined
+    const [root, git] = [plan.header.workspace, outsideOf(folder)?.common ?? '']
+    using _ = existsSync(root) ? await lockWorkspace(libc(), root) : undefined
+    using __ = existsSync(git) ? await lockWorkspace(libc(), git) : undefined
     const done = await perform({ folder, plan, again: true, libc: libc(), log, pace, onStep })
     if (done.ok) log('info', 'an interrupted change set was finished', { id })
     else log('warn', 'an interrupted change set was taken back', { id, why: done.message })
@@ -106,7 +109,7 @@ export function createUpkeep({ folder: store, log, now, limits, libc, turns, isI
   }
 
   function widenBack(folder: string, workspace: string): void {
-    using tree = openTree({ root: workspace })
+    using tree = openTree({ root: workspace, outside: gitInPlace(outsideOf(folder)) })
     restoreModes(folder, tree)
   }
 

@@ -2,7 +2,7 @@
 
 import { posix } from 'node:path'
 import type { Change } from '../../runtime/changes.ts'
-import { type ChangeView, folderOf, inFolder, isBelow, nameOf } from '../../security/changes/change-view.ts'
+import { type ChangeView, folderOf, inFolder, isBelow, nameOf, pathIn, placeOf } from '../../security/changes/change-view.ts'
 import type { RefMove } from '../../security/changes/git-moves.ts'
 import type { EntryJudge } from '../../security/changes/harmless/judge-moves.ts'
 import type { ReviewContext, Side } from '../../security/changes/review-context.ts'
@@ -19,7 +19,7 @@ export type MovesAsked = {
   readonly isTransfer?: boolean
 }
 
-/** One repository whose files a change set changes. Paths are relative to the workspace. */
+/** One repository whose files a change set changes. Paths are as changes name them. */
 export type Repository = {
   readonly workspace: string
   readonly view: ChangeView
@@ -39,6 +39,7 @@ export type Repository = {
   readonly objects: Objects
   readonly history: GitHistory
   readonly isCutOff: (id: string) => boolean
+  readonly refused: Set<string>
   readonly doubts: Set<string>
   readonly unread: Set<string>
   /** @returns one character per byte; '' for what is missing */
@@ -96,6 +97,7 @@ export function describeRepository(opening: RepositoryOpening, places: readonly 
     history: createHistory(objects),
     isCutOff: (id) => shallow.has(id),
     isTracked: (name) => isTransfer && /^refs\/(?:remotes|tags)\//.test(name),
+    refused: new Set(),
     doubts: new Set(),
     rest: (path) => restOf(path, folder),
     isOfInterest,
@@ -107,9 +109,11 @@ export function commonOf(view: ChangeView, folder: string): string {
   return text === undefined ? folder : posix.join(folder, text)
 }
 
-/** A linked worktree names its work tree; for a repository with another name than .git the work tree is not known. */
+/** A linked worktree names its work tree; for a repository with another name than .git the work tree is not known, but for that of the workspace. */
 function rootOf({ view, folder, context }: RepositoryOpening): string | undefined {
   const { workspace } = context.policy
+  const { outside } = view
+  if (outside && [outside.git, outside.common].includes(folder)) return outside.root === workspace ? '' : outside.root
   if (nameOf(folder) === '.git') return folderOf(folder)
   const link = view.text(inFolder(folder, 'gitdir'), 'after', 4_096)?.trim()
   return link?.startsWith(`${workspace}/`) && nameOf(link) === '.git' ? folderOf(link.slice(workspace.length + 1)) : undefined
@@ -120,16 +124,21 @@ export function objectPlaces(
   { workspace, upper, view }: { readonly workspace: string; readonly upper: string; readonly view: ChangeView },
   folder: string,
 ): readonly string[] {
+  const git = view.outside?.common
+  const isOwn = (place: string) => git !== undefined && isBelow(place, git)
   const found = new Set([inFolder(commonOf(view, folder), 'objects')])
   for (const each of found) {
-    if (found.size > 20 || each.startsWith('/')) continue
+    if (found.size > 20 || (each.startsWith('/') && !isOwn(each))) continue
     const lines = view.text(`${each}/info/alternates`, 'after', 64 * 1024)?.split('\n') ?? []
     for (const line of lines) {
       const place = line.startsWith('/') ? posix.normalize(line) : line && !line.startsWith('#') ? posix.join(each, line) : undefined
-      if (place) found.add(place.startsWith(`${workspace}/`) ? place.slice(workspace.length + 1) : place)
+      if (place) found.add(pathIn(workspace, place))
     }
   }
-  return [...found].flatMap((each) => (each.startsWith('/') ? [each] : [`${upper}/${each}`, `${workspace}/${each}`]))
+  return [...found].flatMap((each) => {
+    if (git !== undefined && isOwn(each)) return [`${upper}.git${each.slice(git.length)}`, each]
+    return each.startsWith('/') ? [each] : [`${upper}/${each}`, placeOf(workspace, each)]
+  })
 }
 
 const mostRefs = 20_000

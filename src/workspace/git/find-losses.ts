@@ -1,6 +1,6 @@
 /** Finds history that nothing holds any more after a change set: moved and deleted references, expired logs, deleted objects. */
 
-import { inFolder } from '../../security/changes/change-view.ts'
+import { inFolder, pathIn, placeOf } from '../../security/changes/change-view.ts'
 import { namesOf } from '../changes/tree/entry.ts'
 import type { Repository } from './changed-repository.ts'
 import { isNew, isOld, walk } from './read-history.ts'
@@ -69,13 +69,13 @@ function idsInLog(text: string): readonly string[] {
 }
 
 /** Tells whether the work tree has all that a stash held, because it was taken out again. */
-function isUnpacked({ history, root, view }: Repository, id: string): boolean {
+function isUnpacked({ workspace, history, root, view }: Repository, id: string): boolean {
   const commit = history.commit(id)
   const [base, , untracked] = (commit?.parents ?? []).map((parent) => history.commit(parent)?.tree)
   if (commit === undefined || root === undefined) return false
   const held = [...history.differences(base, commit.tree), ...(untracked ? history.differences(undefined, untracked) : [])]
   return held.every(({ name, after }) => {
-    const path = inFolder(root, namesOf(name).path)
+    const path = pathIn(workspace, inFolder(root, namesOf(name).path))
     const content = view.start(path, 'after', mostFileBytes)
     if (after === undefined || content === undefined) return after === undefined && view.kind(path, 'after') === undefined
     return objectId({ type: 'blob', content: Buffer.from(content) }, after.id.length) === after.id
@@ -86,7 +86,7 @@ function isUnpacked({ history, root, view }: Repository, id: string): boolean {
 function lostObjects({ own, rest, workspace, places, history }: Repository, starts: readonly string[]): readonly string[] {
   const deleted = own.filter(({ path, before, after }) => before?.kind === 'file' && !after && rest(path).startsWith('objects/'))
   if (deleted.length === 0) return []
-  const deletedPaths = new Set(deleted.map(({ path }) => `${workspace}/${path}`))
+  const deletedPaths = new Set(deleted.map(({ path }) => placeOf(workspace, path)))
   using old = openObjects(places, (path) => deletedPaths.has(path))
   using left = openObjects(places, (path) => !deletedPaths.has(path))
   const packed = old.packed(mostPacked)

@@ -22,7 +22,7 @@ type Ignored = 'folder' | 'name' | undefined
 
 /**
  * Reads each file once. Nothing is ignored that the index holds, in a repository inside the workspace, and where the index cannot be read.
- * Paths are relative to the workspace.
+ * Paths are relative to the workspace; nothing outside of it is ignored.
  */
 export function createIgnoredPaths({ workspace, home, env }: GitContext): (path: string, isFolder: boolean) => Ignored {
   const [repository] = repositoriesAround(workspace)
@@ -45,7 +45,7 @@ export function createIgnoredPaths({ workspace, home, env }: GitContext): (path:
   )
 
   return (given, isFolder) => {
-    if (folderIgnored(relative(root, workspace))) return
+    if (given.startsWith('/') || folderIgnored(relative(root, workspace))) return
     const path = relative(root, join(workspace, given))
     for (let folder = isFolder ? path : above(path); folder !== ''; folder = above(folder)) if (isRepository(folder)) return
     const by = folderIgnored(above(path)) ? 'folder' : isIgnored(rulesAbove(above(path)), path, isFolder) ? 'name' : undefined

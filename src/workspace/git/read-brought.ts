@@ -1,7 +1,8 @@
 /** Reads which files new commits and the index bring into a repository that no older commit held. */
 
 import { errorText } from '../../kit/errors.ts'
-import { inFolder } from '../../security/changes/change-view.ts'
+import { quote } from '../../kit/text.ts'
+import { inFolder, pathIn } from '../../security/changes/change-view.ts'
 import type { GitEntryMove, MovedCommit, RepositoryMoves, TreeEntry } from '../../security/changes/git-moves.ts'
 import { type IndexEntry, readEntries } from '../changes/apply/git-index.ts'
 import { namesOf } from '../changes/tree/entry.ts'
@@ -138,6 +139,18 @@ function stagedOf(repository: Repository, { before = new Map(), after = new Map(
     repository.doubts.add(
       `git would no longer look at ${JSON.stringify(namesOf(first.name).path)}${more} (skip-worktree or assume-unchanged)`,
     )
-  const removed = [...before.keys()].filter((key) => !after.has(key)).length
-  return { entries: entriesOf(repository, changed, isKnown), paths: changed.length + removed }
+  const removed = [...before].flatMap(([key, { name }]) => (after.has(key) ? [] : [{ name }]))
+  refuseBeside(repository, [...changed, ...removed])
+  return { entries: entriesOf(repository, changed, isKnown), paths: changed.length + removed.length }
+}
+
+/** Where the workspace is a part of the work tree, no command writes the rest, which would then seem to be changed back. */
+function refuseBeside({ root, workspace, refused }: Repository, changed: readonly { readonly name: string }[]): void {
+  if (root === undefined || !root.startsWith('/')) return
+  const beside = changed.map(({ name }) => namesOf(name).path).filter((path) => pathIn(workspace, inFolder(root, path)).startsWith('/'))
+  const more = beside.length > 1 ? ` and ${beside.length - 1} more` : ''
+  if (beside[0] !== undefined)
+    refused.add(
+      `its index changes ${quote(beside[0])}${more} beside the workspace, where no command writes; start in ${quote(root)} for that`,
+    )
 }

@@ -50,8 +50,9 @@ export function readMoves(request: MovesAsked): GitMoves {
   return [...byFolder].flatMap(([folder, own]): GitMoves => {
     if (judging === undefined || !folders.isComplete(folder, 'after')) return []
     const moves = read({ ...request, view, folder, own, wasThere: folders.isComplete(commonOf(view, folder), 'before'), judging })
-    const { refs, commits, staged, doubts, unread, stagedPaths, branch } = moves
-    const isMoved = stagedPaths > 0 || branch !== undefined || [refs, commits, staged, doubts, unread].some((each) => each.length > 0)
+    const { refs, commits, staged, refused, doubts, unread, stagedPaths, branch } = moves
+    const isMoved =
+      stagedPaths > 0 || branch !== undefined || [refs, commits, staged, refused, doubts, unread].some((each) => each.length > 0)
     return isMoved ? [moves] : []
   })
 }
@@ -60,7 +61,7 @@ function read(opening: RepositoryOpening): RepositoryMoves {
   const places = objectPlaces({ ...opening, workspace: opening.context.policy.workspace }, opening.folder)
   using objects = openObjects(places)
   const repository = describeRepository(opening, places, objects)
-  const { folder, root, moved, doubts, unread, history } = repository
+  const { folder, root, moved, refused, doubts, unread, history } = repository
   const attempt = createAttempt(unread)
   const named = newlyNamed(repository, opening.isTransfer ?? false)
   const sides = attempt(() => walkAll(repository, named)) ?? { sides: new Map<string, number>(), whole: false }
@@ -72,7 +73,8 @@ function read(opening: RepositoryOpening): RepositoryMoves {
   const [was, branch] = (['before', 'after'] as const).map(
     (side) => /^ref: (\S+)/.exec(repository.text(inFolder(folder, 'HEAD'), side))?.[1],
   )
-  return { folder, root, branch: branch === was ? undefined : branch, refs, ...brought, doubts: [...doubts], unread: [...unread] }
+  const reasons = { refused: [...refused], doubts: [...doubts], unread: [...unread] }
+  return { folder, root, branch: branch === was ? undefined : branch, refs, ...brought, ...reasons }
 }
 
 /** @returns a function that notes why something cannot be read, so that the reading continues */
@@ -174,7 +176,7 @@ function findLies({ own, rest, places, view, common, history, unread }: Reposito
   const made = own.flatMap(({ path, after }) => (after?.kind === 'file' ? [path] : []))
   const packs = made.filter((path) => /^objects\/pack\/[^/]+\.(?:idx|pack)$/.test(rest(path)))
   if (packs.length > 0) {
-    using objects = openObjects(places, (path) => packs.some((pack) => path.endsWith(`/${pack}`)))
+    using objects = openObjects(places, (path) => packs.some((pack) => path.endsWith(`/${rest(pack)}`)))
     const ids = objects.packed(mostPacked)
     if (ids === undefined) unread.add(`its new packs have more than ${mostPacked} objects, too many to be read`)
     if ([...(ids ?? [])].some((id) => objects.read(id) === undefined)) unread.add('a new pack holds other objects than its index says')

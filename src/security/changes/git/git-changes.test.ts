@@ -31,129 +31,134 @@ const asks = (before: Tree, changed: ChangedFile) => {
   expect(verdict(before, changed)).toMatchObject({ verdict: 'apply' })
 }
 
-describe.each(['.git', 'sub/.git', 'a/b/c/d/e/.git', 'bare', 'vendor/x/m.git'])('in the repository %s', (git) => {
-  const there = repository(git)
-  const at = (changed: ChangedFile): ChangedFile =>
-    Object.fromEntries(Object.entries(changed).map(([path, entry]) => [`${git}/${path}`, entry]))
+describe.each(['.git', 'sub/.git', 'a/b/c/d/e/.git', 'bare', 'vendor/x/m.git', '/home/u/.config/main/.git', '/srv/elsewhere'])(
+  'in the repository %s',
+  (git) => {
+    const there = repository(git)
+    const at = (changed: ChangedFile): ChangedFile =>
+      Object.fromEntries(Object.entries(changed).map(([path, entry]) => [`${git}/${path}`, entry]))
 
-  test('refused is what runs programs or sends git elsewhere', () => {
-    const changes: readonly ChangedFile[] = [
-      { 'hooks/post-commit': 'x' },
-      { 'hooks/pre-commit': 'y' },
-      { 'hooks/pre-commit': undefined },
-      { 'hooks/pre-commit': { file: '#!/bin/sh\n', mode: 0o755 } },
-      { 'hooks/sub/x.sample': 'x' },
-      { hooks: { link: 'elsewhere' }, 'hooks/pre-commit': undefined },
-      { config: evil },
-      { config: `${base}[alias]\n\tst = "!touch x"\n` },
-      { config: `${base}[include]\n\tpath = x\n` },
-      { config: 'not settings' },
-      { config: { link: '../x' } },
-      { config: undefined },
-      { 'config.worktree': evil },
-      { commondir: '../..' },
-      { commondir: 'elsewhere' },
-      { 'worktrees/wt/commondir': '../../../x' },
-      { 'worktrees/wt/config.worktree': evil },
-      { 'worktrees/wt/gitdir': '/home/u/other/.git' },
-      { gitdir: '/etc/x' },
-      { 'objects/info/alternates': '/home/u/objects\n' },
-      { 'objects/info/alternates': '../../../../../../../../../x' },
-      { 'objects/info/alternates': '"\\057etc"' },
-      { 'objects/info/http-alternates': 'http://x' },
-      { 'branches/x': 'http://x' },
-      { 'remotes/origin': 'URL: ext::sh' },
-      { 'rebase-merge/git-rebase-todo': 'pick abc\nexec touch x\n' },
-      { 'rebase-merge/git-rebase-todo': 'x touch x' },
-      { 'worktrees/wt/rebase-merge/git-rebase-todo': 'exec touch x' },
-      { 'sequencer/todo': 'exec x' },
-      { 'rebase-merge/strategy': 'x/../evil' },
-      { 'sequencer/opts': '[options]\n\tstrategy = evil\n' },
-      { 'modules/m/HEAD': 'x', 'modules/m/objects/x': 'x', 'modules/m/refs/x': 'x', 'modules/m/config': evil },
-      { 'refs/heads/main': { link: '../x' } },
-      { 'hooks/HEAD': 'x', 'hooks/objects/x': 'x', 'hooks/refs/x': 'x', 'hooks/post-commit': 'x' },
-    ]
-    for (const changed of changes)
-      isDenied(changed.config === undefined && 'config' in changed ? repository(git, evil) : there, at(changed))
-  })
+    test('refused is what runs programs or sends git elsewhere', () => {
+      const changes: readonly ChangedFile[] = [
+        { 'hooks/post-commit': 'x' },
+        { 'hooks/pre-commit': 'y' },
+        { 'hooks/pre-commit': undefined },
+        { 'hooks/pre-commit': { file: '#!/bin/sh\n', mode: 0o755 } },
+        { 'hooks/sub/x.sample': 'x' },
+        { hooks: { link: 'elsewhere' }, 'hooks/pre-commit': undefined },
+        { config: evil },
+        { config: `${base}[alias]\n\tst = "!touch x"\n` },
+        { config: `${base}[include]\n\tpath = x\n` },
+        { config: 'not settings' },
+        { config: { link: 'x' } },
+        { config: undefined },
+        { 'config.worktree': evil },
+        { commondir: '../..' },
+        { commondir: 'elsewhere' },
+        { 'worktrees/wt/commondir': '../../../x' },
+        { 'worktrees/wt/config.worktree': evil },
+        { 'worktrees/wt/gitdir': '/home/u/other/.git' },
+        { gitdir: '/etc/x' },
+        { 'objects/info/alternates': '/home/u/objects\n' },
+        { 'objects/info/alternates': '../../../../../../../../../x' },
+        { 'objects/info/alternates': '"\\057etc"' },
+        { 'objects/info/http-alternates': 'http://x' },
+        { 'branches/x': 'http://x' },
+        { 'remotes/origin': 'URL: ext::sh' },
+        { 'rebase-merge/git-rebase-todo': 'pick abc\nexec touch x\n' },
+        { 'rebase-merge/git-rebase-todo': 'x touch x' },
+        { 'worktrees/wt/rebase-merge/git-rebase-todo': 'exec touch x' },
+        { 'sequencer/todo': 'exec x' },
+        { 'rebase-merge/strategy': 'x/../evil' },
+        { 'sequencer/opts': '[options]\n\tstrategy = evil\n' },
+        { 'modules/m/HEAD': 'x', 'modules/m/objects/x': 'x', 'modules/m/refs/x': 'x', 'modules/m/config': evil },
+        { 'refs/heads/main': { link: '../x' } },
+        { 'hooks/HEAD': 'x', 'hooks/objects/x': 'x', 'hooks/refs/x': 'x', 'hooks/post-commit': 'x' },
+      ]
+      for (const changed of changes)
+        isDenied(changed.config === undefined && 'config' in changed ? repository(git, evil) : there, at(changed))
+    })
 
-  test('free is plain data', () => {
-    const data = [
-      'HEAD',
-      'ORIG_HEAD',
-      'FETCH_HEAD',
-      'index',
-      'packed-refs',
-      'COMMIT_EDITMSG',
-      'MERGE_MSG',
-      'MERGE_HEAD',
-      'shallow',
-      'description',
-      'objects/ab/new',
-      'objects/pack/pack-1.pack',
-      'refs/heads/new/branch',
-      'logs/HEAD',
-      'logs/refs/heads/main',
-      'info/attributes',
-      'rr-cache/x/postimage',
-      'rebase-merge/done',
-      'rebase-apply/next',
-      'worktrees/wt/HEAD',
-      'worktrees/wt/index',
-      'BISECT_LOG',
-    ]
-    for (const path of data) isFree(there, at({ [path]: 'x' }))
-    isFree(there, at({ 'objects/ab/cd': undefined, 'refs/heads/main': undefined }))
-    isFree(
-      there,
-      at({ 'rebase-merge/git-rebase-todo': '# x\npick abc one\nr abc\nlabel onto\nmerge -C abc x # y\nbreak\nupdate-ref refs/heads/x\n' }),
-    )
-    isFree(there, at({ 'rebase-merge/strategy': 'ort\n', 'sequencer/opts': '[options]\n\tstrategy = recursive\n\tmainline = 1\n' }))
-    isFree(
-      there,
-      at({ 'hooks/x.sample': '#!/bin/sh', 'worktrees/wt/gitdir': '/home/u/ws/wt/.git\n', 'objects/info/alternates': '# none\n' }),
-    )
-    isFree(there, at({ config: `# comment\n${base}` }))
-  })
+    test('free is plain data', () => {
+      const data = [
+        'HEAD',
+        'ORIG_HEAD',
+        'FETCH_HEAD',
+        'index',
+        'packed-refs',
+        'COMMIT_EDITMSG',
+        'MERGE_MSG',
+        'MERGE_HEAD',
+        'shallow',
+        'description',
+        'objects/ab/new',
+        'objects/pack/pack-1.pack',
+        'refs/heads/new/branch',
+        'logs/HEAD',
+        'logs/refs/heads/main',
+        'info/attributes',
+        'rr-cache/x/postimage',
+        'rebase-merge/done',
+        'rebase-apply/next',
+        'worktrees/wt/HEAD',
+        'worktrees/wt/index',
+        'BISECT_LOG',
+      ]
+      for (const path of data) isFree(there, at({ [path]: 'x' }))
+      isFree(there, at({ 'objects/ab/cd': undefined, 'refs/heads/main': undefined }))
+      isFree(
+        there,
+        at({
+          'rebase-merge/git-rebase-todo': '# x\npick abc one\nr abc\nlabel onto\nmerge -C abc x # y\nbreak\nupdate-ref refs/heads/x\n',
+        }),
+      )
+      isFree(there, at({ 'rebase-merge/strategy': 'ort\n', 'sequencer/opts': '[options]\n\tstrategy = recursive\n\tmainline = 1\n' }))
+      isFree(
+        there,
+        at({ 'hooks/x.sample': '#!/bin/sh', 'worktrees/wt/gitdir': '/home/u/ws/wt/.git\n', 'objects/info/alternates': '# none\n' }),
+      )
+      isFree(there, at({ config: `# comment\n${base}` }))
+    })
 
-  test('a harmless setting asks, one deleted too', () => {
-    const origin =
-      '[remote "origin"]\n\turl = https://example.org/x.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch "main"]\n\tremote = origin\n\tmerge = refs/heads/main\n'
-    asks(there, at({ config: base + origin }))
-    asks(repository(git, base + origin), at({ config: base }))
-    expect(review(there, at({ config: base + origin })).reason).toContain('remote.origin.url, remote.origin.fetch, branch.main.remote')
-  })
+    test('a harmless setting asks, one deleted too', () => {
+      const origin =
+        '[remote "origin"]\n\turl = https://example.org/x.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch "main"]\n\tremote = origin\n\tmerge = refs/heads/main\n'
+      asks(there, at({ config: base + origin }))
+      asks(repository(git, base + origin), at({ config: base }))
+      expect(review(there, at({ config: base + origin })).reason).toContain('remote.origin.url, remote.origin.fetch, branch.main.remote')
+    })
 
-  test('a setting whose value is not harmless is refused', () => {
-    const values = [
-      ['remote "o"', 'url', 'ext::sh -c x'],
-      ['remote "o"', 'url', '-oProxyCommand=x'],
-      ['remote "o"', 'url', 'ssh://-oProxyCommand=x/y'],
-      ['remote "o"', 'url', 'foo://x'],
-      ['remote "o"', 'uploadpack', 'x'],
-      ['remote "o"', 'vcs', 'x'],
-      ['branch "b"', 'remote', 'ext::x'],
-      ['branch "b"', 'mergeoptions', '-s x'],
-      ['core', 'hooksPath', 'x'],
-      ['core', 'worktree', '..'],
-      ['core', 'sshCommand', 'x'],
-      ['url "ext::sh"', 'insteadOf', 'https://'],
-      ['credential', 'helper', '!x'],
-      ['filter "f"', 'clean', 'x'],
-      ['diff', 'external', 'x'],
-      ['gpg', 'program', 'x'],
-      ['submodule "s"', 'update', '!x'],
-      ['core', 'pager', 'x'],
-      ['extensions', 'worktreeConfig', 'true'],
-      ['user', 'signingkey', 'x'],
-    ]
-    for (const [section, key, value] of values) isDenied(there, at({ config: `${base}[${section}]\n\t${key} = "${value}"\n` }))
-  })
+    test('a setting whose value is not harmless is refused', () => {
+      const values = [
+        ['remote "o"', 'url', 'ext::sh -c x'],
+        ['remote "o"', 'url', '-oProxyCommand=x'],
+        ['remote "o"', 'url', 'ssh://-oProxyCommand=x/y'],
+        ['remote "o"', 'url', 'foo://x'],
+        ['remote "o"', 'uploadpack', 'x'],
+        ['remote "o"', 'vcs', 'x'],
+        ['branch "b"', 'remote', 'ext::x'],
+        ['branch "b"', 'mergeoptions', '-s x'],
+        ['core', 'hooksPath', 'x'],
+        ['core', 'worktree', '..'],
+        ['core', 'sshCommand', 'x'],
+        ['url "ext::sh"', 'insteadOf', 'https://'],
+        ['credential', 'helper', '!x'],
+        ['filter "f"', 'clean', 'x'],
+        ['diff', 'external', 'x'],
+        ['gpg', 'program', 'x'],
+        ['submodule "s"', 'update', '!x'],
+        ['core', 'pager', 'x'],
+        ['extensions', 'worktreeConfig', 'true'],
+        ['user', 'signingkey', 'x'],
+      ]
+      for (const [section, key, value] of values) isDenied(there, at({ config: `${base}[${section}]\n\t${key} = "${value}"\n` }))
+    })
 
-  test('deleting it whole asks, and its hooks do not stop that', () => {
-    asks(there, Object.fromEntries([...Object.keys(there), git].map((path) => [path, undefined])))
-  })
-})
+    test('deleting it whole asks, and its hooks do not stop that', () => {
+      asks(there, Object.fromEntries([...Object.keys(there), git].map((path) => [path, undefined])))
+    })
+  },
+)
 
 test('a question about a repository is one of its own in supervised too, so that an "always" for everyday changes does not answer it', () => {
   const changed = { '.git/config': `${base}[user]\n\tname = x\n` }

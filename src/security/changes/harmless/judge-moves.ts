@@ -2,7 +2,7 @@
 
 import { quote } from '../../../kit/text.ts'
 import type { Change } from '../../../runtime/changes.ts'
-import { type ChangeView, inFolder } from '../change-view.ts'
+import { type ChangeView, inFolder, pathIn } from '../change-view.ts'
 import type { GitEntryMove, RepositoryMoves, TreeEntry } from '../git-moves.ts'
 import type { ChangeFinding, ReviewContext, Side } from '../review-context.ts'
 import { createHarmlessJudge } from './harmless.ts'
@@ -22,7 +22,7 @@ export type Judging = Pick<ReviewContext, 'policy' | 'git' | 'ignored' | 'answer
 
 /** Skips a file that is in the work tree with the same content: it belonged to the person before, or is judged as a file. */
 export function createEntryJudge(view: ChangeView, judging: Judging): EntryJudge {
-  const { lock } = judging
+  const { lock, policy } = judging
   const asFile = (entry: GitEntryMove, path: string) => {
     const change = asChange(entry, path)
     const found = createHarmlessJudge(instead(view, change), judging).askAbout(change)
@@ -30,7 +30,7 @@ export function createEntryJudge(view: ChangeView, judging: Judging): EntryJudge
   }
   return (entry, repository) => {
     const { bytes, before, after } = entry
-    const path = pathOf(entry, repository)
+    const path = pathOf(entry, repository, policy.workspace)
     const ask = (why: string) => ({ weight: 'ask', rule: 'changes.git_asks', why }) as const
     if (/(?:^|\/)\.git(?:\/|$)/.test(entry.path)) return { weight: 'deny', rule: 'changes.git', why: 'a path that git itself would obey' }
     if (after.mode === '160000') return before?.id === after.id ? undefined : ask('a submodule that is another commit')
@@ -44,8 +44,8 @@ export function createEntryJudge(view: ChangeView, judging: Judging): EntryJudge
 }
 
 /** Returns where the file would be, or might be, because the work tree of a repository is not always known. */
-function pathOf({ path }: GitEntryMove, { folder, root }: Pick<RepositoryMoves, 'folder' | 'root'>): string {
-  return inFolder(root ?? folder.replace(/(?:^|\/)\.git(?:\/.*)?$/, ''), path)
+function pathOf({ path }: GitEntryMove, { folder, root }: Pick<RepositoryMoves, 'folder' | 'root'>, workspace: string): string {
+  return pathIn(workspace, inFolder(root ?? folder.replace(/(?:^|\/)\.git(?:\/.*)?$/, ''), path))
 }
 
 const sides = ['after', 'before'] as const
@@ -81,12 +81,12 @@ export function judgeGitMoves(view: ChangeView, judging: Judging): readonly Chan
   if (git.length === 0) return []
   const judge = createEntryJudge(view, judging)
   return git.flatMap((repository) => {
-    const { folder, commits, staged, doubts, unread } = repository
+    const { folder, commits, staged, refused, doubts, unread } = repository
     const reported = new Set<string>()
     const judged = (entries: readonly GitEntryMove[], where: string) =>
       entries.flatMap((entry): readonly ChangeFinding[] => {
         const found = judge(entry, repository)
-        const path = pathOf(entry, repository)
+        const path = pathOf(entry, repository, judging.policy.workspace)
         const key = `${path}\0${entry.after.id}\0${found?.why}`
         if (found === undefined || reported.has(key)) return []
         reported.add(key)
@@ -97,6 +97,7 @@ export function judgeGitMoves(view: ChangeView, judging: Judging): readonly Chan
     return [
       ...commits.flatMap(({ id, subject, entries }) => judged(entries, `commit ${id.slice(0, 7)} (${quote(subject)})`)),
       ...judged(staged, 'the index of git'),
+      ...refused.map((why) => ({ ...about('deny')(why), rule: 'changes.git' as const })),
       ...unread.map(about('person')),
       ...doubts.map(about('ask')),
     ]

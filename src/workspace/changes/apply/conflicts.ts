@@ -4,7 +4,7 @@
  */
 
 import { readdirSync, readFileSync } from 'node:fs'
-import type { Change, EntryState } from '../../../runtime/changes.ts'
+import type { Change, EntryState, OutsideGit } from '../../../runtime/changes.ts'
 import { slot } from '../../descriptor.ts'
 import type { Conflict, Side } from '../contract.ts'
 import { type Item, original } from '../set/plan.ts'
@@ -29,6 +29,7 @@ type Comparing = {
   readonly changes: readonly Change[]
   readonly workspace: Tree
   readonly view: Tree
+  readonly outside: OutsideGit | undefined
   /** The mark of the moment when the command began; files that changed before it are not compared. */
   readonly start: Identity
   readonly locks: HeldLocks
@@ -39,16 +40,16 @@ type Comparing = {
 
 /** @throws when the private view is not the one that was judged, or with the system's error */
 export async function compare(comparing: Comparing): Promise<{ items: readonly Item[]; conflicts: readonly Conflict[]; bytes: number }> {
-  const { changes, workspace, view, pace } = comparing
+  const { changes, workspace, view, outside, pace } = comparing
   const all = new Map(changes.map((change) => [rawName(change), change]))
   const items: Item[] = []
   const conflicts: Conflict[] = []
   let bytes = 0
   for (const [raw, change] of all) {
-    const base = !isInside(raw) || hasNewFolder(all, raw) ? undefined : workspace.lstat(raw)
+    const base = !isInside(raw, outside) || hasNewFolder(all, raw) ? undefined : workspace.lstat(raw)
     const reason = problem(comparing, { raw, change, now: base }) ?? newInside(comparing, all, raw, base)
     if (reason !== undefined) conflicts.push({ path: change.path, reason })
-    const source = sourceOf(view, raw, change)
+    const source = isInside(raw, outside) ? sourceOf(view, raw, change) : undefined
     if (change.before?.kind === 'file') bytes += base?.size ?? 0
     const entries = source && indexDigest(view, raw)
     items.push({
@@ -71,9 +72,9 @@ function hasNewFolder(all: ReadonlyMap<RawName, Change>, raw: RawName): boolean 
 
 type ChangedEntry = { readonly raw: RawName; readonly change: Change; readonly now: EntryStat | undefined }
 
-function problem({ start, locks, isSameAnyway, workspace }: Comparing, { raw, change, now }: ChangedEntry): string | undefined {
+function problem({ start, locks, isSameAnyway, workspace, outside }: Comparing, { raw, change, now }: ChangedEntry): string | undefined {
   const { before } = change
-  if (!isInside(raw)) return 'is not a path in the workspace'
+  if (!isInside(raw, outside)) return 'is not a path in the workspace'
   if (before === undefined) return now === undefined ? undefined : 'was created meanwhile'
   if (now === undefined) return 'was deleted meanwhile'
   if (now.kind !== before.kind) return `is a ${now.kind} now`
@@ -105,7 +106,7 @@ function newInside(
 }
 
 function sourceOf(view: Tree, raw: RawName, { path, after }: Change): EntryStat | undefined {
-  if (after === undefined || !isInside(raw)) return undefined
+  if (after === undefined) return undefined
   const found = view.lstat(raw)
   const isRight = found?.kind === after.kind && (after.kind !== 'file' || after.size === undefined || found.size === after.size)
   if (!isRight || found === undefined) throw new Error(`${JSON.stringify(path)} is not in the private view as it was judged`)

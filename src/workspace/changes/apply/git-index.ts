@@ -5,8 +5,9 @@ import { flags, hold, slot } from '../../descriptor.ts'
 import { folderOf, lastOf, type RawName, rawSlot } from '../tree/entry.ts'
 import type { Tree } from '../tree/tree.ts'
 
-/** The only index that is compared; those of other repositories in the workspace must be untouched. */
+/** The only index that is compared, unless git's directory lies outside; those of other repositories in the workspace must be untouched. */
 const INDEX = '.git/index'
+const isIndex = (raw: RawName) => raw === INDEX || (raw.startsWith('/') && lastOf(raw) === 'index')
 
 /** When a view begins, the folder of the change set gets a link to the index of that moment under this name. */
 const KEPT = 'index'
@@ -20,7 +21,7 @@ const CHECKSUM_BYTES = 20
 
 /** @returns true when the index is the one of the beginning but for such times */
 export function isSameIndex(workspace: Tree, setFolder: string, raw: RawName): boolean {
-  if (raw !== INDEX) return false
+  if (!isIndex(raw)) return false
   try {
     const now = read(rawSlot(workspace.folder(folderOf(raw)), lastOf(raw)))
     using folder = hold(setFolder, flags.folder)
@@ -33,7 +34,7 @@ export function isSameIndex(workspace: Tree, setFolder: string, raw: RawName): b
 
 /** @returns a digest of the entries of the index at that path; undefined for anything else */
 export function indexDigest(tree: Tree, raw: RawName): string | undefined {
-  if (raw !== INDEX) return undefined
+  if (!isIndex(raw)) return undefined
   try {
     const index = read(rawSlot(tree.folder(folderOf(raw)), lastOf(raw)))
     return index && entriesDigest(index)

@@ -184,7 +184,9 @@ async function put(moves: Moves, item: Item, raw: RawName): Promise<void> {
   const source = from.lstat(raw)
   const now = workspace.lstat(raw)
   if (source === undefined || !isSource(moves, item, source)) return settle(moves, item, source)
-  if (moves.again && !isDirect(moves) && isSource(moves, item, now) && now?.inode !== item.base?.inode) return
+  // The copy of a file may get the inode number of the folder that stood there.
+  const isOther = isFolder(item.base) || now?.inode !== item.base?.inode
+  if (moves.again && !isDirect(moves) && isSource(moves, item, now) && isOther) return
   assertReplaceable(moves, item, now)
   const waiting = placeIn(from.folder(folderOf(raw)), raw)
   const at = placeIn(workspace.folder(folderOf(raw)), raw)

@@ -6,10 +6,10 @@ import type { Log } from '../../../runtime/port.ts'
 import { explain } from '../../descriptor.ts'
 import type { Applied } from '../contract.ts'
 import { type Item, type MovePlan, original, renamePlan } from '../set/plan.ts'
-import { finishedIn, rememberMode, restoreModes, TRIED } from '../set/set-folder.ts'
+import { finishedIn, outsideOf, rememberMode, restoreModes, TRIED } from '../set/set-folder.ts'
 import { namesOf, rawName } from '../tree/entry.ts'
 import type { Libc } from '../tree/libc.ts'
-import { openTree, type Pace, type Tree } from '../tree/tree.ts'
+import { gitBeside, gitInPlace, openTree, type Pace, type Tree } from '../tree/tree.ts'
 import { Conflicting, type Moves, move } from './moves.ts'
 
 type Performing = {
@@ -42,7 +42,8 @@ async function forth(performing: Performing): Promise<void> {
   const foreign = header.to === 'after'
   await move({ ...common(performing, workspace), items, trees: { workspace, from, to }, again, foreign })
   restoreModes(folder, workspace, settledBy(items))
-  if (workspace.device !== view.device) await flush(libc, header.workspace, Number.POSITIVE_INFINITY)
+  const places = [header.workspace, outsideOf(folder)?.common ?? header.workspace]
+  if (workspace.device !== view.device) for (const place of new Set(places)) await flush(libc, place, Number.POSITIVE_INFINITY)
   onStep?.()
   renamePlan(folder, 'plan', `done-${finishedIn(folder).length + 1}`)
 }
@@ -102,19 +103,25 @@ function common(
 
 function openTrees({ folder, plan: { header }, libc }: Performing) {
   using opened = new DisposableStack()
-  const open = (root: string) => {
-    mkdirSync(root, { recursive: true, mode: 0o700 })
-    return opened.use(openTree({ root, isPrivate: true, quickLstat: libc.lstat }))
-  }
+  const open = (name: 'up' | 'undo') => opened.use(openKeptTree(libc, folder, name))
   const workspace = opened.use(openWorkspaceTree(libc, folder, header.workspace))
-  const trees = { workspace, view: open(join(folder, 'up')), undo: open(join(folder, 'undo')) }
+  const trees = { workspace, view: open('up'), undo: open('undo') }
   const handles = opened.move()
   return { ...trees, [Symbol.dispose]: () => handles[Symbol.dispose]() }
 }
 
 /** Folders that have to be widened are remembered in the folder of the change set. */
 export function openWorkspaceTree(libc: Libc, folder: string, root: string): Tree {
-  return openTree({ root, quickLstat: libc.lstat, onWiden: (raw, mode) => rememberMode(folder, { raw, mode }) })
+  const outside = gitInPlace(outsideOf(folder))
+  return openTree({ root, outside, quickLstat: libc.lstat, onWiden: (raw, mode) => rememberMode(folder, { raw, mode }) })
+}
+
+/** Makes the folders that are missing. */
+export function openKeptTree(libc: Libc, folder: string, name: 'up' | 'undo'): Tree {
+  const root = join(folder, name)
+  const outside = gitBeside(root, outsideOf(folder))
+  for (const each of outside ? [root, outside.root] : [root]) mkdirSync(each, { recursive: true, mode: 0o700 })
+  return openTree({ root, outside, isPrivate: true, quickLstat: libc.lstat })
 }
 
 const SMALL_BYTES = 4 * 1024 * 1024

@@ -1,6 +1,6 @@
 /** Applies, undoes and redoes change sets, one at a time: the caller holds the turn. */
 
-import { lstatSync, mkdirSync, realpathSync } from 'node:fs'
+import { lstatSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Change } from '../../../runtime/changes.ts'
 import type { Log } from '../../../runtime/port.ts'
@@ -14,6 +14,7 @@ import {
   loadPaths,
   markBusy,
   markOf,
+  outsideOf,
   type PathState,
   restoreModes,
   setFolder,
@@ -23,11 +24,11 @@ import {
 } from '../set/set-folder.ts'
 import { type EntryStat, folderOf, lstat, namesOf, type RawName, rawName } from '../tree/entry.ts'
 import type { Libc } from '../tree/libc.ts'
-import { createPace, openTree, type Pace } from '../tree/tree.ts'
+import { createPace, type Pace } from '../tree/tree.ts'
 import { lockWorkspace } from '../turns.ts'
 import { compare, compareAgain, readHeldLocks } from './conflicts.ts'
 import { isSameIndex } from './git-index.ts'
-import { flush, openWorkspaceTree, perform } from './perform.ts'
+import { flush, openKeptTree, openWorkspaceTree, perform } from './perform.ts'
 
 export type TransferOptions = {
   /** Folder of the store. */
@@ -83,9 +84,12 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
     using _ = markBusy(store, id, root)
     using locked = await lockWorkspace(libc(), root)
     if ((held?.header.place ?? markOf(folder) ?? locked.place) !== locked.place) return elsewhereNow(root)
+    const outside = outsideOf(folder)
+    using git = outside && (await lockWorkspace(libc(), outside.common))
+    if (outside && outside.place !== git?.place) return elsewhereNow(outside.common)
     const upper = join(folder, 'up')
-    mkdirSync(upper, { recursive: true, mode: 0o700 })
-    using look = createLook({ workspace: root, upper, changes })
+    openKeptTree(libc(), folder, 'up')[Symbol.dispose]()
+    using look = createLook({ workspace: root, upper, changes, outside })
     const admission = await (set.admit ?? admit)?.({ about, review, workspace: root, changes, to: 'after', look, upper })
     if (admission?.ok === false) {
       if (held && admission.review) await keepReview(folder, { ...held, header: { ...held.header, review: admission.review } }, pace)
@@ -108,14 +112,14 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
 
   async function compareWith(folder: string, { root, changes, pace }: { root: string; changes: readonly Change[]; pace: Pace }) {
     using workspace = openWorkspaceTree(libc(), folder, root)
-    using view = openTree({ root: join(folder, 'up'), isPrivate: true, quickLstat: libc().lstat })
+    using view = openKeptTree(libc(), folder, 'up')
     try {
       using top = hold(folder, flags.folder)
       const start = lstat(top, 'start')
       if (start === undefined) throw new Error(`${folder} has no mark of when it began`)
       const tried = triedIn(folder)
       const isSameAnyway = (raw: RawName, now: EntryStat) => tried(raw, now) || isSameIndex(workspace, folder, raw)
-      return await compare({ changes, workspace, view, start, locks: readHeldLocks(), isSameAnyway, pace })
+      return await compare({ changes, workspace, view, outside: outsideOf(folder), start, locks: readHeldLocks(), isSameAnyway, pace })
     } finally {
       restoreModes(folder, workspace)
     }
@@ -137,16 +141,19 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
     using _ = markBusy(store, id, root)
     using locked = await lockWorkspace(libc(), root)
     if (!force && (place ?? locked.place) !== locked.place) return elsewhereNow(root)
-    const from = join(folder, side === 'before' ? 'undo' : 'up')
-    mkdirSync(from, { recursive: true, mode: 0o700 })
+    const outside = outsideOf(folder)
+    using git = outside && (await lockWorkspace(libc(), outside.common))
+    if (outside && outside.place !== git?.place) return elsewhereNow(outside.common)
+    const kept = side === 'before' ? 'undo' : 'up'
+    const from = join(folder, kept)
+    using waiting = openKeptTree(libc(), folder, kept)
     const changes = changesTo(side, paths)
-    using look = createLook({ workspace: root, upper: from, changes })
+    using look = createLook({ workspace: root, upper: from, changes, outside })
     // A person asks for it, so that it is compared with no earlier judgement.
     const admission = await admit?.({ about, workspace: root, changes, to: side, undoable, look, upper: from })
     if (admission?.ok === false) return { ...refused(admission.message), denied: true }
     const since = String(lstatSync(join(folder, finishedIn(folder).at(-1) ?? ''), { bigint: true }).ctimeNs)
     using workspace = openWorkspaceTree(libc(), folder, root)
-    using waiting = openTree({ root: from, isPrivate: true, quickLstat: libc().lstat })
     const { items, conflicts } = await compareAgain({ paths, side, workspace, from: waiting, since, force, pace })
     restoreModes(folder, workspace)
     if (conflicts.length > 0) return conflicting(conflicts)

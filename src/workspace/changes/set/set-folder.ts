@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { errnoOf, unlessMissing } from '../../../kit/errors.ts'
+import type { OutsideGit } from '../../../runtime/changes.ts'
 import { slot } from '../../descriptor.ts'
 import type { SetState, SetSummary } from '../contract.ts'
 import { type EntryStat, isSame, type RawName, rawName } from '../tree/entry.ts'
@@ -67,6 +68,12 @@ export async function removeSet(store: string, id: string): Promise<void> {
 export function markOf(folder: string): string | undefined {
   const path = join(folder, 'start')
   return existsSync(path) ? readFileSync(path, 'utf8') || undefined : undefined
+}
+
+/** Returns the git directory outside the workspace that the set covers, too, with its device and inode when the command began. */
+export function outsideOf(folder: string): (OutsideGit & { readonly place: string }) | undefined {
+  const text = unlessMissing(() => readFileSync(join(folder, 'outside'), 'utf8'))
+  return text === undefined ? undefined : JSON.parse(text)
 }
 
 /** Names of the finished moves of a set, oldest first. */
@@ -154,7 +161,8 @@ export function tidy(folder: string): void {
   const trash = join(folder, 'gone')
   try {
     mkdirSync(trash, { recursive: true, mode: 0o700 })
-    for (const name of ['up', 'work', 'mnt', 'lower', 'cache', 'index']) moveAway(join(folder, name), join(trash, name))
+    for (const name of ['up', 'work', 'mnt', 'lower', 'cache', 'index', 'up.git', 'work.git', 'mnt.git', 'lower.git'])
+      moveAway(join(folder, name), join(trash, name))
   } catch {
     // It stays until the set is forgotten.
   }

@@ -3,7 +3,7 @@
  */
 
 import { lstatSync, readlinkSync } from 'node:fs'
-import type { EntryState } from '../../../runtime/changes.ts'
+import type { EntryState, OutsideGit } from '../../../runtime/changes.ts'
 import { type Handle, slot } from '../../descriptor.ts'
 
 /** A path relative to the workspace, or one part of it, with one character per byte (latin1), because a file name need not be UTF-8. */
@@ -42,8 +42,10 @@ export function lastOf(raw: RawName): RawName {
   return raw.slice(raw.lastIndexOf('/') + 1)
 }
 
-/** @returns true when a path names something in the workspace and nothing else */
-export function isInside(raw: RawName): boolean {
+/** @returns true when a path names something in the workspace, or in its git directory outside, and nothing else */
+export function isInside(raw: RawName, outside?: OutsideGit): boolean {
+  const git = outside && `${Buffer.from(outside.common).toString('latin1')}/`
+  if (git !== undefined && raw.startsWith(git)) return isInside(raw.slice(git.length))
   return raw.length > 0 && !raw.includes('\0') && raw.split('/').every((part) => part !== '' && part !== '.' && part !== '..')
 }
 

@@ -1,7 +1,8 @@
 /** Opens the folders of one tree part by part without following links, and keeps the last ones open. */
 
 import { chmodSync, fstatSync, lstatSync, mkdirSync, promises, readdirSync, readlinkSync, readSync } from 'node:fs'
-import { errnoOf, hasCode } from '../../../kit/errors.ts'
+import { errnoOf, hasCode, unlessMissing } from '../../../kit/errors.ts'
+import type { OutsideGit } from '../../../runtime/changes.ts'
 import { flags, type Handle, hold, slot } from '../../descriptor.ts'
 import { type EntryStat, folderOf, lastOf, lstat, type RawName, rawSlot } from './entry.ts'
 import type { EntryPlace } from './libc.ts'
@@ -14,6 +15,7 @@ const MOST_OPEN = 100
 const MOST_ON_WAY = 50
 
 export type Tree = Disposable & {
+  /** Not a number where the tree lies on two file systems. */
   readonly device: number
   /** The owner of the top folder. */
   readonly owner: { readonly uid: number; readonly gid: number }
@@ -41,12 +43,57 @@ type TreeOptions = {
   readonly isPrivate?: boolean
   /** A faster lstat. */
   readonly quickLstat?: typeof lstat
+  /** Names that begin with `at`, an absolute path, stand in the folder `root`: see OutsideGit. */
+  readonly outside?: { readonly at: string; readonly root: string } | undefined
 }
 
 type OpenFolder = Handle & { readonly group?: number }
 
-/** @throws the system's error when the root is not a folder */
-export function openTree({ root, onWiden, asItIs = false, isPrivate = false, quickLstat = lstat }: TreeOptions): Tree {
+/** @throws the system's error when a root is not a folder */
+export function openTree({ outside, ...options }: TreeOptions): Tree {
+  using opened = new DisposableStack()
+  const own = opened.use(openOne(options))
+  const at = outside && Buffer.from(outside.at).toString('latin1')
+  const nameOf = (raw: RawName): RawName => (raw === '' ? (at ?? '') : `${at}/${raw}`)
+  const { onWiden } = options
+  const more = { root: outside?.root ?? '', onWiden: onWiden && ((raw: RawName, mode: number) => onWiden(nameOf(raw), mode)) }
+  const other = outside && opened.use(openOne({ ...options, ...more }))
+  const by =
+    <T>(use: (tree: Tree, raw: RawName) => T) =>
+    (raw: RawName): T => {
+      if (!raw.startsWith('/')) return use(own, raw)
+      if (at !== undefined && other && (raw === at || raw.startsWith(`${at}/`))) return use(other, raw.slice(at.length + 1))
+      throw Object.assign(new Error('it lies outside the workspace'), { code: 'ENOENT' })
+    }
+  const find = by((tree, raw) => tree.lstat(raw))
+  const handles = opened.move()
+  return {
+    device: other === undefined || other.device === own.device ? own.device : Number.NaN,
+    owner: own.owner,
+    groupOf: by((tree, raw) => tree.groupOf(raw)),
+    folder: by((tree, raw) => tree.folder(raw)),
+    madeFolder: by((tree, raw) => tree.madeFolder(raw)),
+    lstat: (raw) => unlessMissing(() => find(raw)),
+    betweenSteps() {
+      own.betweenSteps()
+      other?.betweenSteps()
+    },
+    forget: by((tree, raw) => tree.forget(raw)),
+    [Symbol.dispose]: () => handles[Symbol.dispose](),
+  }
+}
+
+/** Tells the place of what a set keeps of the git directory outside, beside what it keeps of the workspace in `root`. */
+export function gitBeside(root: string, outside: OutsideGit | undefined): TreeOptions['outside'] {
+  return outside && { at: outside.common, root: `${root}.git` }
+}
+
+/** Tells the place of the git directory outside itself. */
+export function gitInPlace(outside: OutsideGit | undefined): TreeOptions['outside'] {
+  return outside && { at: outside.common, root: outside.common }
+}
+
+function openOne({ root, onWiden, asItIs = false, isPrivate = false, quickLstat = lstat }: Omit<TreeOptions, 'outside'>): Tree {
   const bottom = hold(root, flags.folder)
   const place = realOf(bottom)
   const open = new Map<RawName, OpenFolder>()
