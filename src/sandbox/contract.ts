@@ -22,9 +22,9 @@ export type SpawnPlan = {
   readonly readablePaths?: readonly ReadablePath[]
   /**
    * A private view covers this git directory, too, where an overlay of it works; elsewhere it is one of the readable paths. With `index` (a
-   * file) the command sees the content of that file as the index.
+   * file) the command sees the content of that file as the index. The folders in `hidden` are empty for it.
    */
-  readonly outside?: (OutsideGit & { readonly index?: string }) | undefined
+  readonly outside?: (OutsideGit & { readonly index?: string; readonly hidden: readonly string[] }) | undefined
   /** Makes the workspace read-only for this command. */
   readonly readOnly?: boolean
   /**

@@ -1,7 +1,7 @@
 /** What no command changes in a repository outside the workspace, what stops it from being applied, and where it stays read-only. */
 
 import { describe, expect, test } from 'bun:test'
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { picture } from '../../src/workspace/changes/fixture.ts'
 import type { Nest } from '../support/cli.ts'
@@ -41,14 +41,8 @@ const evil = '$(printf evil | git hash-object -w --stdin)'
 const refused: readonly (readonly [what: string, script: string, why: string])[] = [
   ['a hook', 'echo touch x > $C/hooks/pre-commit', 'hooks are programs'],
   ['a setting that runs a program', 'git config core.fsmonitor ./x', 'core.fsmonitor'],
-  ['settings of this worktree alone', 'printf "[core]\\n\\tfsmonitor = x\\n" > $G/config.worktree', 'core.fsmonitor'],
   ['a link', 'ln -s /etc/hostname $C/refs/heads/x', 'a symbolic link in a repository'],
-  ['another common folder', 'echo $C/../../foreign/.git > $G/commondir', 'sends git to another place'],
-  ['another place of this worktree', 'echo /srv/x/.git > $G/gitdir', 'sends git to another place'],
   ['another place of another worktree', 'echo /srv/x/.git > $C/worktrees/other/gitdir', 'sends git to another place'],
-  ['settings of another worktree', 'printf "[core]\\n\\tpager = x\\n" > $C/worktrees/other/config.worktree', 'core.pager'],
-  ['objects of another repository', 'echo $C/../../foreign/.git/objects > $C/objects/info/alternates', 'sends git to another place'],
-  ['a list of steps that runs a program', 'mkdir $G/rebase-merge; echo exec x > $G/rebase-merge/git-rebase-todo', 'instructions that run'],
   [
     'a .git file for another repository',
     'echo "gitdir: $C/../../foreign/.git" > .git; echo x > $C/y',
@@ -137,6 +131,36 @@ describe('a command in a linked worktree', () => {
       expect(readFileSync(join(there.folder, 'checked.txt'), 'utf8')).toBe('checked\n')
       expect(existsSync(join(at.home, 'outside'))).toBe(false)
       expect(byUser(at, there.folder, 'log', '--format=%s')).toBe('the only commit\n')
+    },
+    60_000,
+  )
+})
+
+describe('in a worktree that lies in its bare repository', () => {
+  real(
+    'commands commit, neither see nor write the worktrees beside it, and write nothing else there',
+    async () => {
+      using at = home('', 'direct = "allow"\n')
+      const bare = join(realpathSync(at.dir), 'bare')
+      byUser(at, at.dir, 'clone', '-q', '--bare', repository(at, 'main'), bare)
+      for (const name of ['own', 'other']) byUser(at, bare, 'worktree', 'add', '-q', name)
+      writeFileSync(join(bare, 'deploy.txt'), 'mine\n')
+      const folder = join(bare, 'own')
+      const { stdout } = await run(
+        at,
+        { folder },
+        { command: `${identity}echo 2 > a.txt; git commit -qam two; ls ../other; touch ../other/x` },
+      )
+      expect(stdout).not.toContain('pkg')
+      expect(byUser(at, folder, 'log', '--format=%s')).toBe('two\nthe only commit\n')
+      expect(byUser(at, folder, 'status', '--porcelain')).toBe('')
+      const before = picture(bare)
+      const refusal = (await run(at, { folder }, { command: 'echo 3 > a.txt; echo x > ../deploy.txt' })).stdout
+      expect(refusal).toContain("it is outside the workspace, and not git's own")
+      expect(picture(bare)).toEqual(before)
+      const direct = (await run(at, { folder }, { command: 'git log --format=%s; echo 3 > a.txt; ls; git add a.txt', direct: true })).stdout
+      expect(direct).toContain('the user adds and commits')
+      expect(byUser(at, folder, 'status', '--porcelain')).toBe(' M a.txt\n')
     },
     60_000,
   )

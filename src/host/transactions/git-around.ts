@@ -6,6 +6,7 @@
 import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
+import { unlessMissing } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { quote } from '../../kit/text.ts'
 import type { GitUser, SpawnPlan } from '../../sandbox/contract.ts'
@@ -74,11 +75,34 @@ function repositoryOutside({ policy, paths }: Judged): Around {
   ].filter(isOpen)
   const from = index && root !== workspace && open.includes(git) ? kept('index', index, { home: paths.home, workspace }) : undefined
   const part = from === undefined ? [] : [{ path: join(git, 'index'), from }]
-  const isWhole = [git, common].every((path) => open.includes(path)) && isUnder(git, common) && (root === workspace || index !== undefined)
+  const isWhole = [git, common].every((path) => open.includes(path)) && isUnder(git, common) && (root === workspace || from !== undefined)
+  const isAround = isUnder(workspace, common)
+  const readable = [...new Set(open)].flatMap((path) => (path === common && isAround ? partsOf(common) : [path]))
   return {
-    readablePaths: [...[...new Set(open)].map((path) => ({ path })), ...part],
-    ...(isWhole && { outside: { root, git, common, ...(from !== undefined && { index: from }) } }),
+    readablePaths: [...readable.map((path) => ({ path })), ...part],
+    ...(isWhole &&
+      (root === workspace || !isAround) && {
+        outside: { root, git, common, hidden: worktreesIn(common, root), ...(from !== undefined && { index: from }) },
+      }),
   }
+}
+
+/** Returns what git reads of a bare repository in which the workspace lies, without the worktrees that lie there too. */
+function partsOf(common: string): readonly string[] {
+  return 'HEAD config packed-refs shallow objects refs logs info hooks worktrees'
+    .split(' ')
+    .map((name) => join(common, name))
+    .filter((path) => lstatAt(path) !== undefined)
+}
+
+/** Returns the other worktrees that lie in their repository. */
+function worktreesIn(common: string, root: string): readonly string[] {
+  const names = unlessMissing(() => readdirSync(join(common, 'worktrees'))) ?? []
+  const folders = names.flatMap((name) => {
+    const link = readSmall(join(common, 'worktrees', name, 'gitdir'))?.trim()
+    return link ? [dirname(expand(link, join(common, 'worktrees', name), '/'))] : []
+  })
+  return folders.filter((path) => path !== root && path !== common && isUnder(path, common) && lstatAt(path)?.isDirectory()).toSorted()
 }
 
 /** Returns the folders above the workspace up to the root of its repository, nearest first. */

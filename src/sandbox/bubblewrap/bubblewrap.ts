@@ -117,6 +117,7 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
           ok: true,
           request: {
             ...guards.mounts,
+            early: [...guards.mounts.early, ...(outside?.hidden ?? []).flatMap(cover)],
             view,
             caches: plan.caches,
             loopback: plan.loopback,

@@ -155,15 +155,16 @@ export function overlayLaunch({ way, folder, workspace, programs, readOnly = fal
     return {
       before: [programs.unshare, '-Urm', '/bin/sh', '-c', outside === undefined ? script : bothScript, 'sh', folder, programs.mount],
       mounts: [
-        ...[readOnly ? '--ro-bind' : '--bind', join(folder, 'mnt'), workspace],
+        // The workspace may lie in the git directory.
         ...(outside === undefined ? [] : ['--bind', join(folder, 'mnt.git'), outside]),
+        ...[readOnly ? '--ro-bind' : '--bind', join(folder, 'mnt'), workspace],
       ],
     }
   // bubblewrap takes the lowest layer first.
   const layers = ['--overlay-src', workspace, '--overlay-src', join(folder, 'cache')]
   const git =
     outside === undefined ? [] : ['--overlay-src', outside, '--overlay', join(folder, 'up.git'), join(folder, 'work.git'), outside]
-  const overlay = [...layers, '--overlay', join(folder, 'up'), join(folder, 'work'), workspace, ...git]
+  const overlay = [...git, ...layers, '--overlay', join(folder, 'up'), join(folder, 'work'), workspace]
   return { before: [], mounts: readOnly ? [...overlay, '--remount-ro', workspace] : overlay }
 }
 

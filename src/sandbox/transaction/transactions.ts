@@ -83,7 +83,7 @@ export function createTransactions({ places, bubblewrap, libc, log }: Transactio
     async takes(folder) {
       const { ok } = await this.views()
       const { support } = state
-      const apart = [workspace, places.stateHome, support?.ok === true ? support.base : workspace]
+      const apart = [places.stateHome, support?.ok === true ? support.base : places.stateHome]
       if (!ok || support === undefined || subMountOf(folder) !== undefined || apart.some((each) => isWithin(each, folder))) return false
       if (state.takes?.folder !== folder)
         state.takes = { folder, result: overlayTakes(folder, { places, bubblewrap, libc, support }).catch(() => false) }

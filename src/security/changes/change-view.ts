@@ -141,7 +141,7 @@ export function resolveText({
     if (text.startsWith('/') || (text === '..' && at.names.length === (top === git ? 1 : 0))) {
       const whole = [text.startsWith('/') ? text : `${top}/${text}`, ...at.rest].join('/')
       const place = plain(whole)
-      const isInGit = git !== undefined && isBelow(place, git)
+      const isInGit = git !== undefined && isBelow(place, git) && !isUnder(place, policy.workspace)
       if (!isInGit && !isUnder(place, policy.workspace)) return { outside: place }
       at.names = isInGit ? [git] : []
       at.rest = split(place.slice((isInGit ? git : policy.workspace).length))

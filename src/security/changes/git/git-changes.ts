@@ -10,7 +10,7 @@ import { type ChangeView, folderOf, inFolder, isBelow, nameOf, resolveText } fro
 import type { ChangeFinding, ReviewContext, Weight } from '../review-context.ts'
 import { judgeSettings } from './config-change.ts'
 import { mostSettingsBytes, namedBySettings, parseGitConfig, readSettings } from './git-config.ts'
-import { createGitFolders, type GitFolders, isGitFolder } from './git-folders.ts'
+import { createGitFolders, type GitFolders, gitData, isGitFolder } from './git-folders.ts'
 
 type GitContext = {
   readonly view: ChangeView
@@ -29,12 +29,20 @@ export function judgeGitChanges(view: ChangeView, { policy, command }: ReviewCon
     const fresh = own.filter((folder) => !seen.has(folder) && seen.add(folder))
     return [
       ...(change.bytes !== undefined && unreadableName.test(change.path) ? [finding('deny', change.path, 'its name is not UTF-8')] : []),
+      ...(isBesideGit(view, change.path) ? [finding('deny', change.path, "it is outside the workspace, and not git's own")] : []),
       ...own.flatMap((folder) => entry(around, folder, change)),
       ...fresh.flatMap((folder) => [...repository(around, folder), ...unmasked(around, folder)]),
       ...(nameOf(change.path) === '.git' ? gitName(around, change) : []),
       ...bySettings(around, named, change),
     ]
   })
+}
+
+/** A bare repository, or one with another name than .git, may have worktrees and other files of the user in its folder. */
+function isBesideGit({ outside }: ChangeView, path: string): boolean {
+  if (outside === undefined || !path.startsWith(`${outside.common}/`) || /\/\.git(?:\/|$)/.test(outside.common)) return false
+  const rest = path.slice(outside.common.length + 1)
+  return !gitData.test(rest) && !/^(?:(?:lfs|svn|annex|branches|remotes)(?:\/|$)|[\w-]+\.(?:log|pid|lock)$)/.test(rest)
 }
 
 /** Recognises names in repositories below a folder whose name is not UTF-8, where the neighbours cannot be read. */

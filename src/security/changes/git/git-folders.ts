@@ -40,6 +40,10 @@ export function createGitFolders(view: ChangeView): GitFolders {
   return { above, isComplete, isFound }
 }
 
+/** Names of git's own files in a repository. */
+export const gitData =
+  /^(?:[A-Z_]+|config(?:\.worktree)?|hooks|objects|refs|logs|index|packed-refs|shallow|description|info|rr-cache|rebase-merge|rebase-apply|sequencer|worktrees|modules)(?:\/|$)/
+
 /** The names that make a folder a repository: HEAD, and either both `objects` and `refs` or a `commondir` that points to them. */
 export const gitParts = ['HEAD', 'objects', 'refs', 'commondir'] as const
 

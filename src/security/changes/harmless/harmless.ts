@@ -4,7 +4,7 @@ import { count, grouped } from '../../../kit/text.ts'
 import type { Change } from '../../../runtime/changes.ts'
 import { judgePath, type PathPolicy } from '../../targets/path.ts'
 import { type ChangeView, folderOf, resolveLink } from '../change-view.ts'
-import { createGitFolders, type GitFolders } from '../git/git-folders.ts'
+import { createGitFolders, type GitFolders, gitData } from '../git/git-folders.ts'
 import type { ChangeFinding, ReviewContext } from '../review-context.ts'
 import { isManifestOrLock, manifestRisk } from './manifests.ts'
 import { createPathJudge, type PathJudge } from './may-pass.ts'
@@ -99,10 +99,6 @@ function answerableRisk(change: Change, { view, judge }: HarmlessContext): strin
 
 /** Git ignores what this file of a repository names. */
 const isExclude = (path: string) => path.endsWith('/info/exclude')
-
-/** Names of git's own files in a repository. */
-const gitData =
-  /^(?:[A-Z_]+|config(?:\.worktree)?|hooks|objects|refs|logs|index|packed-refs|shallow|description|info|rr-cache|rebase-merge|rebase-apply|sequencer|worktrees|modules)(?:\/|$)/
 
 /** Recognises git's own files in a repository whose folder is not called `.git`. */
 function isGitData(path: string, { folders }: HarmlessContext): boolean {
