@@ -203,4 +203,28 @@ describe('what a repository outside also needs', () => {
     },
     60_000,
   )
+
+  real.each([
+    ['a folder of a linked worktree', 'pkg'],
+    ['a linked worktree', '.'],
+  ])(
+    '%s, where one command follows the other',
+    async (_, name) => {
+      using at = home()
+      const linked = join(realpathSync(at.dir), 'linked')
+      byUser(at, repository(at, 'main'), 'worktree', 'add', '-q', linked)
+      const folder = join(linked, name)
+      const calls = ['1', '2', '3', '4'].map((nth) =>
+        call('shell', { command: `${identity}echo x > ${nth}.txt && git add ${nth}.txt && git commit -qm ${nth} && git status --short` }),
+      )
+      const { stdout } = await turn(at, [...calls, { text: 'It said: {{last_tool_result}}' }], ['--autonomy', 'full', '-C', folder], {
+        cwd: folder,
+      })
+      expect(stdout).toBe('It said: (no output)\n')
+      expect(byUser(at, linked, 'log', '--format=%s')).toBe('4\n3\n2\n1\nthe only commit\n')
+      expect(byUser(at, folder, 'ls-files')).toMatch(/^1.txt\n2.txt\n3.txt\n4.txt\n(?:a.txt\npkg\/)?b.txt\n$/)
+      expect(byUser(at, linked, 'status', '--porcelain')).toBe('')
+    },
+    60_000,
+  )
 })

@@ -1,7 +1,7 @@
 /** What fetch and pull bring is taken over by git in the sandbox and judged like the changes of every other command. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { needs } from '../support/needs.ts'
 import { isDeep } from '../support/tier.ts'
@@ -147,7 +147,7 @@ describe('a linked worktree', () => {
   )
 
   real(
-    'of a repository outside pushes, and says why it cannot fetch; a .git file alone opens no repository',
+    'of a repository outside fetches and pushes; a .git file alone opens no repository',
     async () => {
       using at = project(server())
       at.git('worktree', 'add', '-q', join(at.dir, 'wt'), '-b', 'away')
@@ -156,7 +156,7 @@ describe('a linked worktree', () => {
         at.run(['tool', 'run', 'shell', '--autonomy', 'full', '--workspace', join(at.dir, 'wt'), '--json', JSON.stringify({ command })], {
           timeoutMs: 20_000,
         })
-      expect((await run('git fetch')).stderr).toContain('lies outside the workspace')
+      expect((await run('git fetch')).code).toBe(0)
       expect((await run('git push origin away')).code).toBe(0)
       expect(server().git('log', '-1', '--format=%s', 'away')).toBe('away')
       server().git('branch', '-D', 'away')
@@ -165,6 +165,41 @@ describe('a linked worktree', () => {
       const forged = JSON.stringify({ command: 'git push origin main' })
       await at.run(['tool', 'run', 'shell', '--autonomy', 'full', '--workspace', join(at.dir, 'forged'), '--json', forged])
       expect(server().seen.length).toBe(before)
+    },
+    120_000,
+  )
+})
+
+describe('in a repository outside the workspace', () => {
+  real(
+    'a linked worktree is pulled into and pushed from; a folder of a repository fetches, and a pull that changes files beside it is refused',
+    async () => {
+      using at = project(server())
+      at.file('pkg/b.txt', 'b\n')
+      at.git('add', 'pkg')
+      at.git('commit', '-qm', 'pkg')
+      const [linked, pkg] = [join(realpathSync(at.dir), 'linked'), join(realpathSync(at.workspace), 'pkg')]
+      at.git('worktree', 'add', '-q', '-b', 'side', linked, 'origin/main')
+      const run = async (cwd: string, command: string) =>
+        (
+          await turn(at, [call('shell', { command }), { text: '{{last_tool_result}}' }], ['--autonomy', 'full', '-C', cwd], {
+            cwd,
+            through: alone,
+          })
+        ).stdout
+      const theirs = elsewhere(server(), 'theirs')
+      expect(await run(linked, 'git pull origin main')).toContain(`→ ${theirs}`)
+      expect(at.git('-C', linked, 'rev-parse', 'HEAD')).toBe(theirs)
+      expect(at.git('-C', linked, 'status', '--porcelain')).toBe('')
+      expect(await run(linked, 'git push origin side')).toContain('refs/heads/side')
+      expect(server().git('rev-parse', 'side')).toBe(theirs)
+      const later = elsewhere(server(), 'later')
+      expect(await run(pkg, 'git fetch origin')).toContain(`→ ${later}`)
+      expect(at.git('rev-parse', 'origin/main')).toBe(later)
+      const before = at.git('rev-parse', 'HEAD')
+      expect(await run(pkg, 'git pull origin main')).toContain('beside the workspace, where no command writes')
+      expect([at.git('rev-parse', 'HEAD'), at.git('status', '--porcelain')]).toEqual([before, ''])
+      whole(at)
     },
     120_000,
   )

@@ -169,9 +169,9 @@ async function reason(workspace: string, output: string): Promise<string | undef
 }
 
 /** Creates the gate's reader of repositories, which the first git fetch, pull or push loads. */
-export function createRepositoryReader({ context }: Pick<Setup, 'context'>, { workspace, home }: Policy): ReadRepository {
+export function createRepositoryReader({ context, paths }: Pick<Setup, 'context' | 'paths'>, policy: Policy): ReadRepository {
   return async (cwd, folders) => {
     const { readRepository } = await import('./git-around.ts')
-    return readRepository({ workspace, home, env: context.env }, cwd, folders)
+    return readRepository({ policy, paths }, context.env, cwd, folders)
   }
 }

@@ -306,25 +306,34 @@ function hooksIn(folder: string): readonly string[] {
  * Reads settings and references of a repository, as data, before git reaches a server. @returns undefined for a folder whose repository, or
  * whose link to one, is not of the workspace
  */
-export function readRepository({ workspace, home, env }: GitContext, cwd: string, folders: readonly string[]): RepositoryFacts | undefined {
+export function readRepository(
+  judged: Judged,
+  env: GitContext['env'],
+  cwd: string,
+  folders: readonly string[],
+): RepositoryFacts | undefined {
+  const { workspace, home } = judged.policy
   const place = realPlace(resolve(cwd, ...folders))
   if (!isUnder(place, workspace)) return
-  const [found] = repositoriesAround(place, workspace)
+  const [found = repositoriesAround(workspace)[0]] = repositoriesAround(place, workspace)
   if (found === undefined) return
   const [git, common] = [realPlace(found.git), realPlace(found.common)]
-  const inside = isUnder(git, workspace) && isUnder(common, workspace)
+  const isIn = isUnder(git, workspace) && isUnder(common, workspace)
+  const outside = isIn ? undefined : repositoryOutside(judged).outside
+  const inside = isIn || (outside?.git === git && outside.common === common)
   if (!inside && linkedRepository(found.root) !== found.common) return
-  const refs = readRefs(common)
-  const { branch, id } = readHead(git, refs)
   return {
-    folder: found.root,
+    folder: isUnder(found.root, workspace) ? found.root : workspace,
     git,
     common,
     inside,
     local: readRepositorySettings({ ...found, git, common }, home),
     user: readUserSettings({ home, env }),
-    branch,
-    head: id,
-    refs,
+    ...headOf(git, readRefs(common)),
   }
+}
+
+function headOf(git: string, refs: RepositoryFacts['refs']): Pick<RepositoryFacts, 'branch' | 'head' | 'refs'> {
+  const { branch, id } = readHead(git, refs)
+  return { branch, head: id, refs }
 }

@@ -1,6 +1,6 @@
 /** Confines commands with bubblewrap: each command gets its own namespaces and mounts, a system-call filter and limits. */
 
-import { existsSync, realpathSync, writeFileSync } from 'node:fs'
+import { existsSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText } from '../../kit/errors.ts'
 import { forbiddenReads } from '../../security/targets/path.ts'
@@ -225,9 +225,10 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   }
 }
 
-/** Returns the start of the key: a waiting sandbox has the caches of one owner mounted. */
+/** Returns the start of the key: a waiting sandbox has the caches of one owner mounted, and a copy of the index. */
 function startOf(view: ViewKind, { caches, loopback, outside }: Ahead): string {
-  return `${view}\0${view === 'direct' ? '' : JSON.stringify([caches, outside])}\0${loopback?.key ?? ''}\0`
+  const index = outside?.index === undefined ? undefined : statSync(outside.index, { throwIfNoEntry: false })
+  return `${view}\0${view === 'direct' ? '' : JSON.stringify([caches, outside, index?.ino, index?.mtimeMs])}\0${loopback?.key ?? ''}\0`
 }
 
 type Failure = { readonly ok: false; readonly message: string }

@@ -20,12 +20,18 @@ type Job = {
   stop(): Promise<Extract<SpawnResult, { ok: true }>>
 }
 
+function outsideAt(common: string): NonNullable<SpawnPlan['outside']> {
+  mkdirSync(join(common, 'refs'), { recursive: true })
+  for (const path of ['HEAD', 'refs/a']) writeFileSync(join(common, path), '1')
+  return { root: common, git: common, common, hidden: [] }
+}
+
 /** Runs a script in the background, on a workspace with these files. */
 async function withJob(
   script: string,
   files: { readonly [path: string]: string },
   work: (job: Job) => Promise<void>,
-  more: Partial<SandboxSettings> = {},
+  { outside: name, ...more }: Partial<SandboxSettings> & { readonly outside?: string } = {},
 ): Promise<void> {
   using ground = place({ forbiddenReads: ['**/*.pem'], ...more })
   const { workspace } = ground
@@ -45,6 +51,7 @@ async function withJob(
     env: { PATH: fixedPath, HOME: ground.settings.home },
     signal: end.signal,
     view: 'private',
+    outside: name === undefined ? undefined : outsideAt(join(ground.root, name)),
     onView: opened.resolve,
     onOutput(chunk) {
       state.printed += Buffer.from(chunk).toString()
@@ -212,6 +219,27 @@ describe('changes of the workspace', () => {
         expect(await changesOf(ended)).toEqual(['own', 'src/a'])
         ended.view?.drop()
       },
+    )
+  })
+
+  real('has what it changed in a git directory outside, and tells when somebody else changed that, too', async () => {
+    const git = '../git'
+    const script = `cd ${git}; echo 2 > refs/a; rm HEAD; ln -s x refs/b; printf ready; while :; do sleep 0.05; done`
+    await withJob(
+      script,
+      {},
+      async ({ workspace, view, prints, stop }) => {
+        await prints('ready')
+        const copied = await view.copy()
+        const common = join(workspace, git)
+        const named = ['HEAD', 'refs/a', 'refs/b'].map((name) => join(common, name))
+        expect((await copied.changes()).map(({ path }) => path)).toEqual(named)
+        expect(readdirSync(join(common, 'refs'))).toEqual(['a'])
+        copied.drop()
+        writeFileSync(join(common, 'refs/a'), '3')
+        expect(await changesOf(await stop()).catch(String)).toContain(`the command changed ${JSON.stringify(join(common, 'refs/a'))}`)
+      },
+      { outside: 'git' },
     )
   })
 })

@@ -21,7 +21,7 @@ export type RepositoryFacts = {
   readonly folder: string
   readonly git: string
   readonly common: string
-  /** Its data lie in the workspace, so a command can change them. */
+  /** Its data lie in the workspace, or belong to it, so a command on a private view can change them. */
   readonly inside: boolean
   readonly local: readonly GitSetting[]
   /** The settings of the user and of the machine. */
