@@ -120,6 +120,43 @@ describe('a command in a linked worktree', () => {
   )
 
   real(
+    'and one in another worktree bring the same objects, and both are applied; the first is not undone while the second needs them',
+    async () => {
+      using at = home()
+      const there = ground(at)
+      const folders = [there.folder, there.other]
+      for (const folder of folders)
+        expect((await run(at, { folder }, { command: `${identity}echo 2 > a.txt && git commit -qam two` }, 'supervised')).code).toBe(4)
+      for (const [nth, folder] of folders.entries()) {
+        const ref = folders.length - nth === 2 ? '2' : 'last'
+        expect(await at.run(['changes', 'apply', ref, '--yes'], { cwd: folder })).toMatchObject({ code: 0 })
+        expect(byUser(at, folder, 'log', '--format=%s')).toBe('two\nthe only commit\n')
+      }
+      const early = await at.run(['undo', '-C', there.folder], { cwd: there.folder })
+      expect(early).toMatchObject({ code: 1, stderr: expect.stringContaining('objects are deleted that its history needs') })
+      for (const folder of folders.toReversed()) {
+        expect(await at.run(['undo', '-C', folder], { cwd: folder })).toMatchObject({ code: 0 })
+        expect(byUser(at, folder, 'log', '--format=%s')).toBe('the only commit\n')
+        expect(byUser(at, there.main, 'fsck', '--strict', '--no-dangling')).toBe('')
+      }
+    },
+    60_000,
+  )
+
+  real(
+    'does not take other worktrees for deleted ones',
+    async () => {
+      using at = home()
+      const there = ground(at)
+      const { stdout } = await run(at, there, { command: 'git worktree prune -v && git worktree list && cat ../other/a.txt' })
+      expect(stdout).toMatch(/other +[\da-f]+ \[other\]\n/)
+      expect(stdout).not.toContain('private')
+      expect(existsSync(join(there.main, '.git/worktrees/other/gitdir'))).toBe(true)
+    },
+    60_000,
+  )
+
+  real(
     'runs the hooks of the repository in the sandbox',
     async () => {
       using at = home()

@@ -10,8 +10,8 @@ import { hunkHeader, type TextDiff } from './hunks.ts'
 const limits = { fileBytes: 64 * 1024 * 1024, allBytes: 256 * 1024 * 1024 }
 
 /**
- * A line that begins with "#" says what a patch cannot hold: commits and other data of git, folders, permissions other than the executable bit, and content that is not
- * kept any more.
+ * A line that begins with "#" says what a patch cannot hold: commits and other data of git, what lies outside the workspace, folders, permissions other than the
+ * executable bit, and content that is not kept any more.
  */
 export function patchText(set: ChangeSet): string {
   const { parts, others } = withoutGit(set)
@@ -19,9 +19,14 @@ export function patchText(set: ChangeSet): string {
   const commits = parts.map(({ title, set: files }) => {
     const { all, isShown } = commitDiffs(files, diffs, limits)
     const patches = files ? all.filter((diff) => !isShown(diff)).map((diff) => patchOf(diff, files)) : []
-    return `# ${visible(title)}\n${patches.join('').replace(/^(?=.)/gm, '# ')}`
+    return `# ${visible(title)}\n${commented(patches.join(''))}`
   })
-  return [...commits, ...diffs.map((diff) => patchOf(diff, set))].join('')
+  const patches = diffs.map((diff) => (diff.path.startsWith('/') ? commented(patchOf(diff, set)) : patchOf(diff, set)))
+  return [...commits, ...patches].join('')
+}
+
+function commented(text: string): string {
+  return text.replace(/^(?=.)/gm, '# ')
 }
 
 function patchOf(diff: FileDiff, set: ChangeSet): string {

@@ -7,6 +7,7 @@ import type { ReviewContext } from '../../security/changes/review-context.ts'
 import { readStop } from '../../service/stop-file.ts'
 import type { Admission, Admit, Entering, Side } from '../../workspace/changes/contract.ts'
 import { isAsSeen, type OpenLook, type ReadSet } from '../../workspace/changes/look.ts'
+import { readDamage } from '../../workspace/git/read-moves.ts'
 import type { Setup } from '../api.ts'
 
 /** One policy's judgement of changes. */
@@ -62,7 +63,9 @@ async function refusalBy(judge: ChangeJudge, { review, to, undoable, ...set }: E
   }
   // Sets of earlier versions do not tell what was refused of them from the beginning.
   if (to === 'before' && undoable === undefined) return undefined
-  const [first, ...others] = refusalsOf(set.changes, await judge.context(set, to)).filter((why) => !undoable?.includes(why))
+  const context = await judge.context(set, to)
+  const git = to === 'before' ? readDamage({ ...set, context }) : context.git
+  const [first, ...others] = refusalsOf(set.changes, { ...context, git }).filter((why) => !undoable?.includes(why))
   if (first === undefined) return undefined
   return { ok: false, message: `${[first, ...others].slice(0, 10).join('; ')}. Nothing was changed` }
 }

@@ -77,13 +77,14 @@ function repositoryOutside({ policy, paths }: Judged): Around {
   const part = from === undefined ? [] : [{ path: join(git, 'index'), from }]
   const isWhole = [git, common].every((path) => open.includes(path)) && isUnder(git, common) && (root === workspace || from !== undefined)
   const isAround = isUnder(workspace, common)
-  const readable = [...new Set(open)].flatMap((path) => (path === common && isAround ? partsOf(common) : [path]))
+  const others = isWhole ? otherWorktrees(common, root) : []
+  const hidden = others.map(dirname).filter((path) => isUnder(path, common))
+  const seen = others.filter((path) => !isUnder(path, common) && isOpen(path)).slice(0, mostWorktrees)
+  const readable = [...new Set([...open, ...seen])].flatMap((path) => (path === common && isAround ? partsOf(common) : [path]))
   return {
     readablePaths: [...readable.map((path) => ({ path })), ...part],
     ...(isWhole &&
-      (root === workspace || !isAround) && {
-        outside: { root, git, common, hidden: worktreesIn(common, root), ...(from !== undefined && { index: from }) },
-      }),
+      (root === workspace || !isAround) && { outside: { root, git, common, hidden, ...(from !== undefined && { index: from }) } }),
   }
 }
 
@@ -95,14 +96,17 @@ function partsOf(common: string): readonly string[] {
     .filter((path) => lstatAt(path) !== undefined)
 }
 
-/** Returns the other worktrees that lie in their repository. */
-function worktreesIn(common: string, root: string): readonly string[] {
+/** Each costs a mount. */
+const mostWorktrees = 50
+
+/** Returns the `.git` files of the other worktrees: git takes a worktree whose file it does not see for a deleted one. */
+function otherWorktrees(common: string, root: string): readonly string[] {
   const names = unlessMissing(() => readdirSync(join(common, 'worktrees'))) ?? []
-  const folders = names.flatMap((name) => {
+  const files = names.flatMap((name) => {
     const link = readSmall(join(common, 'worktrees', name, 'gitdir'))?.trim()
-    return link ? [dirname(expand(link, join(common, 'worktrees', name), '/'))] : []
+    return link ? [expand(link, join(common, 'worktrees', name), '/')] : []
   })
-  return folders.filter((path) => path !== root && path !== common && isUnder(path, common) && lstatAt(path)?.isDirectory()).toSorted()
+  return files.filter((path) => basename(path) === '.git' && dirname(path) !== root && lstatAt(path)?.isFile()).toSorted()
 }
 
 /** Returns the folders above the workspace up to the root of its repository, nearest first. */

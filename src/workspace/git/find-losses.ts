@@ -11,6 +11,9 @@ const logMs = 30 * 86_400_000
 const mostFileBytes = 64 * 1024 ** 2
 const mostPacked = 500_000
 
+/** A reason, see RepositoryMoves. */
+export const neededObjects = 'objects are deleted that its history needs'
+
 /** @param sides which sides reach each commit that was met */
 export function findLosses(repository: Repository, sides: ReadonlyMap<string, number>): void {
   const { own, rest, doubts, text, refs, wasThere } = repository
@@ -65,7 +68,8 @@ function isRecent(line: string): boolean {
 
 /** Returns what the lines of a log hold for git: not what their messages name, nor what git forgets soon. */
 function idsInLog(text: string): readonly string[] {
-  return text.split('\n').flatMap((line) => (isRecent(line) ? (/^([\da-f]{40,64}) ([\da-f]{40,64}) /.exec(line)?.slice(1) ?? []) : []))
+  const ids = text.split('\n').flatMap((line) => (isRecent(line) ? (/^([\da-f]{40,64}) ([\da-f]{40,64}) /.exec(line)?.slice(1) ?? []) : []))
+  return ids.filter((id) => !/^0+$/.test(id))
 }
 
 /** Tells whether the work tree has all that a stash held, because it was taken out again. */
@@ -94,7 +98,7 @@ function lostObjects({ own, rest, workspace, places, history }: Repository, star
   const loose = [...deletedPaths].flatMap((path) => /objects\/([\da-f]{2})\/([\da-f]{38,62})$/.exec(path)?.slice(1).join('') ?? [])
   const missing = new Set([...loose, ...packed].filter((id) => !left.has(id)))
   try {
-    return missing.size > 0 && history.needs(starts, missing) ? ['objects are deleted that its history needs'] : []
+    return missing.size > 0 && history.needs(starts, missing) ? [neededObjects] : []
   } catch (error) {
     if (error instanceof GitLimit) return ['objects are deleted, and its history is too large to read whether it needs them']
     throw error

@@ -20,7 +20,7 @@ import {
   type RepositoryOpening,
   restOf,
 } from './changed-repository.ts'
-import { findLosses } from './find-losses.ts'
+import { findLosses, neededObjects } from './find-losses.ts'
 import { readBrought } from './read-brought.ts'
 import { type GitHistory, isNew, isOld, walk } from './read-history.ts'
 import { openObjects } from './read-objects.ts'
@@ -55,6 +55,15 @@ export function readMoves(request: MovesAsked): GitMoves {
       stagedPaths > 0 || branch !== undefined || [refs, commits, staged, refused, doubts, unread].some((each) => each.length > 0)
     return isMoved ? [moves] : []
   })
+}
+
+/** Finds the repositories that an undo would damage: later commits, also of other branches, use objects that it removes. Never throws. */
+export function readDamage(request: MovesAsked): GitMoves {
+  return readMoves(request).flatMap((moves) =>
+    moves.doubts.includes(neededObjects)
+      ? [{ ...moves, commits: [], staged: [], doubts: [], unread: [], refused: [`${neededObjects}; undo what was done later first`] }]
+      : [],
+  )
 }
 
 function read(opening: RepositoryOpening): RepositoryMoves {

@@ -47,6 +47,10 @@ export async function compare(comparing: Comparing): Promise<{ items: readonly I
   let bytes = 0
   for (const [raw, change] of all) {
     const base = !isInside(raw, outside) || hasNewFolder(all, raw) ? undefined : workspace.lstat(raw)
+    if (base !== undefined && (await isObjectThere(comparing, { raw, change, now: base }))) {
+      all.delete(raw)
+      continue
+    }
     const reason = problem(comparing, { raw, change, now: base }) ?? newInside(comparing, all, raw, base)
     if (reason !== undefined) conflicts.push({ path: change.path, reason })
     const source = isInside(raw, outside) ? sourceOf(view, raw, change) : undefined
@@ -68,6 +72,15 @@ export async function compare(comparing: Comparing): Promise<{ items: readonly I
 function hasNewFolder(all: ReadonlyMap<RawName, Change>, raw: RawName): boolean {
   const above = all.get(folderOf(raw))
   return above?.after?.kind === 'folder' && above.before?.kind !== 'folder'
+}
+
+const OBJECT = /(?:^|\/)objects\/[\da-f]{2}(?:\/[\da-f]{38,62})?$/
+
+/** Commits that are made side by side in several worktrees bring the same objects of git, and folders for them. */
+async function isObjectThere({ workspace, pace }: Comparing, { raw, change: { before, after }, now }: ChangedEntry): Promise<boolean> {
+  if (before !== undefined || now === undefined || now.kind !== after?.kind || !OBJECT.test(raw)) return false
+  const isSameFile = async () => (await digestAt({ folder: workspace.folder(folderOf(raw)), name: lastOf(raw) }, pace)) === after.sha256
+  return now.kind === 'folder' || (now.kind === 'file' && now.size === after.size && (await isSameFile()))
 }
 
 type ChangedEntry = { readonly raw: RawName; readonly change: Change; readonly now: EntryStat | undefined }
