@@ -7,7 +7,7 @@ import { confined, place } from '../fixture.ts'
 import { openLibc } from '../libc.ts'
 import { fixedPath } from '../trial-key.ts'
 import { subMountOf } from '../verify.ts'
-import { tryOverlay } from './overlay-support.ts'
+import { overlayLaunch, overlayTakes, tryOverlay } from './overlay-support.ts'
 
 const real = test.if(needs('bwrap'))
 const namespaces = test.if(needs('bwrap', 'unshare'))
@@ -157,4 +157,31 @@ real('a link in the place of the folder for temporary files is not followed', as
     else process.env.TMPDIR = before
   }
   expect(readdirSync(target)).toEqual([])
+})
+
+real(
+  'a folder outside the workspace is tried once, and kept; where no overlay of it works, or there is none, the answer is no',
+  async () => {
+    using box = await confined()
+    const { settings, workspace } = box
+    const trying = { places: { ...settings, workspace }, bubblewrap: Bun.which('bwrap', { PATH: fixedPath }) ?? '', libc: openLibc() }
+    const support = await tryOverlay(trying)
+    const git = join(settings.home, 'git')
+    mkdirSync(git)
+    const file = join(settings.stateHome, 'run/overlay-works-git')
+    for (const folder of [join(git, 'missing'), '/proc/self']) expect(await overlayTakes(folder, { ...trying, support })).toBe(false)
+    expect(existsSync(file)).toBe(false)
+    expect(await overlayTakes(git, { ...trying, support })).toBe(true)
+    expect([JSON.parse(readFileSync(file, 'utf8')).key, readdirSync(git)]).toEqual([expect.stringContaining(git), []])
+  },
+)
+
+test('both ways mount the git directory before the workspace, which may lie in it', () => {
+  const given = { folder: '/tx', workspace: '/bare/wt', programs: { unshare: 'unshare', mount: 'mount' }, outside: '/bare' }
+  for (const way of ['bubblewrap', 'unshare'] as const) {
+    const { mounts } = overlayLaunch({ ...given, way })
+    expect(mounts.lastIndexOf('/bare')).toBeGreaterThanOrEqual(0)
+    expect(mounts.lastIndexOf('/bare')).toBeLessThan(mounts.lastIndexOf('/bare/wt'))
+    expect(mounts.some((word) => word.startsWith('/tx/'))).toBe(true)
+  }
 })
