@@ -75,6 +75,24 @@ describe('a command in a linked worktree', () => {
   )
 
   real(
+    'is asked about at every level when it brings a pack that holds other objects than its index says',
+    async () => {
+      using at = home()
+      const there = ground(at)
+      const script = `h=$(git rev-parse HEAD:a.txt); e=${evil}; p=$(echo $e | git pack-objects -q $C/objects/pack/pack)
+        perl -0777 -pi -e 's/\\Q@{[pack("H*","'$e'")]}\\E/pack("H*","'$h'")/e' $C/objects/pack/pack-$p.idx`
+      const doing = program(there, script)
+      const before = pictures(there)
+      expect(await run(at, there, doing)).toMatchObject({ code: 4 })
+      expect(pictures(there)).toEqual(before)
+      expect((await at.run(['approvals', 'show', 'last'])).stdout + (await at.run(['approvals', 'list'])).stdout).toContain(
+        'than its index says',
+      )
+    },
+    60_000,
+  )
+
+  real(
     'cannot write beside the git directory, nor into the repository that its .git file names from then on',
     async () => {
       using at = home()

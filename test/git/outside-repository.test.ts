@@ -129,7 +129,7 @@ const pictures = ({ kept }: Layout) => kept.map(picture)
 function isWhole(at: Nest, { folder }: Layout): void {
   expect(byUser(at, folder, 'fsck', '--strict', '--no-dangling')).toBe('')
   expect(byUser(at, folder, 'status', '--porcelain')).toBe('')
-  expect(byUser(at, folder, 'ls-files', '-v').replaceAll(/^H .*\n/gm, '')).toBe('')
+  expect(byUser(at, folder, 'ls-files', '-v', ':/').replaceAll(/^H .*\n/gm, '')).toBe('')
 }
 
 describe.each(layouts)('in %s', (_, make) => {

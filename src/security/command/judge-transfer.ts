@@ -96,7 +96,10 @@ function oddSettings(remote: string, { local }: RepositoryFacts): Refusal | unde
 function notHere({ operation, remote, refs }: TransferWords, { inside, branch, local }: RepositoryFacts): Refusal | undefined {
   if (operation === 'push') return
   if (!inside)
-    return refuse('git.remote', 'the repository of this worktree is not that of the workspace, so nothing can be fetched into it; push works')
+    return refuse(
+      'git.remote',
+      'the repository of this worktree is not that of the workspace, so nothing can be fetched into it; push works',
+    )
   if (operation === 'pull' && remote === undefined && refs.length === 0 && last(local, `branch.${branch}.merge`) === undefined)
     return refuse(
       'git.remote',

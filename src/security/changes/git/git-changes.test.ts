@@ -160,6 +160,14 @@ describe.each(['.git', 'sub/.git', 'a/b/c/d/e/.git', 'bare', 'vendor/x/m.git', '
   },
 )
 
+test('what stands above a repository outside the workspace protects nothing in it; its own folder holds nothing but what is of git', () => {
+  const [git, bare] = ['/home/u/.vscode/main/.git', '/srv/bare.git']
+  isFree(repository(git), { [`${git}/refs/heads/new`]: '0'.repeat(40), [`${git}/worktrees/wt/index`]: 'x' })
+  for (const path of ['wt2/a.txt', 'deploy.sh', 'wt2'])
+    expect(verdict(repository(bare), { [`${bare}/${path}`]: 'x' })).toMatchObject({ verdict: 'deny', rule: 'changes.git' })
+  for (const path of ['packed-refs', 'gc.log']) isFree(repository(bare), { [`${bare}/${path}`]: 'x' })
+})
+
 test('a question about a repository is one of its own in supervised too, so that an "always" for everyday changes does not answer it', () => {
   const changed = { '.git/config': `${base}[user]\n\tname = x\n` }
   expect(review(repository(), changed, { level: 'supervised' })).toMatchObject({ verdict: 'ask', rule: 'changes.git_asks' })
