@@ -67,7 +67,7 @@ export type Running = Place & {
   /** Runs a command in a private view. @throws when it did not run there */
   change(
     script: string,
-    more?: { readonly signal?: AbortSignal; readonly cwd?: string; readonly caches?: CacheOwner },
+    more?: { readonly signal?: AbortSignal; readonly cwd?: string } & Pick<SpawnPlan, 'caches' | 'outside'>,
   ): Promise<Ran & { readonly view: PrivateView }>
   describe(): string[]
   warm(plan: Ahead): void
@@ -83,7 +83,7 @@ export async function confined(more: Parameters<typeof place>[0] = {}): Promise<
     throw new Error(created.missing)
   }
   const { spawn, close, describe, warm } = created.sandbox
-  const start = async (plan: Pick<SpawnPlan, 'argv' | 'cwd' | 'signal' | 'view' | 'readOnly' | 'caches'>): Promise<Ran> => {
+  const start = async (plan: Pick<SpawnPlan, 'argv' | 'cwd' | 'signal' | 'view' | 'readOnly' | 'caches' | 'outside'>): Promise<Ran> => {
     const out = { stdout: '', stderr: '' }
     const env = { PATH: fixedPath, HOME: ground.settings.home }
     const onOutput = (chunk: Uint8Array, from: 'stdout' | 'stderr') => {
@@ -99,8 +99,8 @@ export async function confined(more: Parameters<typeof place>[0] = {}): Promise<
     warm: (plan) => warm?.(plan),
     run: (script, { signal = never, cwd = ground.workspace, argv = ['/bin/sh', '-c', script], readOnly = false, caches } = {}) =>
       start({ argv, cwd, signal, readOnly, caches }),
-    async change(script, { signal = never, cwd = ground.workspace, caches } = {}) {
-      const ran = await start({ argv: ['/bin/sh', '-c', script], cwd, signal, view: 'private', caches })
+    async change(script, { signal = never, cwd = ground.workspace, caches, outside } = {}) {
+      const ran = await start({ argv: ['/bin/sh', '-c', script], cwd, signal, view: 'private', caches, outside })
       if (!ran.ended.ok || ran.ended.view === undefined) throw new Error(`no private view: ${JSON.stringify(ran)}`)
       return { ...ran, view: ran.ended.view }
     },

@@ -10,21 +10,25 @@ const canSwitch = needs('bwrap', 'setpriv', 'git') && given(process.getuid?.() =
 
 const script = (fixture: string) => `
 const { confined } = await import(${JSON.stringify(fixture)})
-const { readdirSync } = require('node:fs')
+const { readdirSync, readFileSync } = require('node:fs')
 const box = await confined()
-const said = async (script) => {
-  const { view, code, stdout } = await box.change(script)
+const said = async (script, more) => {
+  const { view, code, stdout } = await box.change(script, more)
   const changes = await view.changes()
   await view.keepCaches()
   view.drop()
-  return { code, stdout, paths: changes.map(({ path, after }) => path + ' ' + (after?.mode ?? 0).toString(8)), caches: await view.caches() }
+  return { code, stdout, paths: changes.map(({ path, after }) => path.replace(box.root, '') + ' ' + (after?.mode ?? 0).toString(8)), caches: await view.caches() }
 }
 Bun.spawnSync(['sh', '-c', 'git init -q . && echo a > a && git add a && git -c user.name=n -c user.email=e@x commit -qm one'], { cwd: box.workspace })
+const common = box.root + '/git'
+Bun.spawnSync(['git', 'init', '-q', '--bare', common])
 const results = {
   uid: await said('id -u; stat -c %u a; git diff-files; git status --short'),
   shut: await said('mkdir -p shut/in; echo x > shut/in/file; chmod 0 shut/in/file shut/in shut'),
   cache: await said('mkdir __pycache__; echo x > __pycache__/a; chmod 500 __pycache__'),
   again: await said('cat __pycache__/a; rm -rf __pycache__ a'),
+  outside: await said('cd ../git && echo x > HEAD && mkdir refs/shut && chmod 0 refs/shut && rm description && stat -c %u HEAD config', { outside: { root: common, git: common, common, hidden: [] } }),
+  kept: readFileSync(common + '/HEAD', 'utf8').startsWith('ref: '),
 }
 box[Symbol.dispose]()
 console.log(JSON.stringify({ ...results, gone: readdirSync(process.env.TMPDIR).filter((name) => name.startsWith('braidclaw-sandbox')) }))`
@@ -50,6 +54,13 @@ test.if(canSwitch)(
       shut: { code: 0, stdout: '', paths: ['shut 0', 'shut/in 0', 'shut/in/file 0'], caches: [] },
       cache: { code: 0, stdout: '', paths: [], caches: ['__pycache__'] },
       again: { code: 0, stdout: 'x\n', paths: ['a 0'], caches: ['__pycache__'] },
+      outside: {
+        code: 0,
+        stdout: '65534\n65534\n',
+        paths: ['/git/HEAD 644', '/git/description 0', '/git/refs/shut 0'],
+        caches: [],
+      },
+      kept: true,
       gone: [],
     })
   },
