@@ -1,7 +1,7 @@
 /** What no command changes in a repository outside the workspace, what stops it from being applied, and where it stays read-only. */
 
 import { describe, expect, test } from 'bun:test'
-import { chmodSync, existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { picture } from '../../src/workspace/changes/fixture.ts'
 import type { Nest } from '../support/cli.ts'
@@ -166,10 +166,12 @@ describe('a command in a linked worktree', () => {
     async () => {
       using at = home()
       const there = ground(at)
-      const { stdout } = await run(at, there, { command: 'git worktree prune -v && git worktree list && cat ../other/a.txt' })
-      expect(stdout).toMatch(/other +[\da-f]+ \[other\]\n/)
-      expect(stdout).not.toContain('private')
-      expect(existsSync(join(there.main, '.git/worktrees/other/gitdir'))).toBe(true)
+      for (const folder of [there.folder, there.main]) {
+        const { stdout } = await run(at, { folder }, { command: 'git worktree prune -v && git worktree list && cat ../other/a.txt' })
+        expect(stdout).toMatch(/other +[\da-f]+ \[other\]\n/)
+        expect(stdout).not.toContain('private')
+        expect(existsSync(join(there.main, '.git/worktrees/other/gitdir'))).toBe(true)
+      }
     },
     60_000,
   )
@@ -239,6 +241,25 @@ describe('where no view covers the repository', () => {
 })
 
 describe('in a folder of a repository', () => {
+  real(
+    'a link in the place of the folder that holds its index leads nothing outside',
+    async () => {
+      using at = home()
+      const there = ground(at)
+      const trap = join(realpathSync(at.dir), 'trap/linked/index')
+      mkdirSync(join(trap, '..'), { recursive: true })
+      byUser(at, there.folder, 'update-index', '--assume-unchanged', 'a.txt')
+      copyFileSync(join(there.main, '.git/worktrees/linked/index'), trap)
+      byUser(at, there.folder, 'update-index', '--no-assume-unchanged', 'a.txt')
+      const before = readFileSync(trap)
+      const pkg = { ...there, folder: join(there.folder, 'pkg') }
+      const { stdout } = await run(at, pkg, program(pkg, `mv $C/worktrees $C/away && ln -s ${join(trap, '../..')} $C/worktrees`))
+      expect(stdout).toContain('a symbolic link in a repository')
+      expect(readFileSync(trap)).toEqual(before)
+    },
+    60_000,
+  )
+
   real.each([
     ['a merge', 'git merge -q other'],
     ['a checkout', 'git checkout -q other'],

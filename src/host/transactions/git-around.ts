@@ -77,7 +77,7 @@ function repositoryOutside({ policy, paths }: Judged): Around {
   const part = from === undefined ? [] : [{ path: join(git, 'index'), from }]
   const isWhole = [git, common].every((path) => open.includes(path)) && isUnder(git, common) && (root === workspace || from !== undefined)
   const isAround = isUnder(workspace, common)
-  const others = isWhole ? otherWorktrees(common, root) : []
+  const others = isWhole || isUnder(common, workspace) ? otherWorktrees(common, root) : []
   const hidden = others.map(dirname).filter((path) => isUnder(path, common))
   const seen = others.filter((path) => !isUnder(path, common) && isOpen(path)).slice(0, mostWorktrees)
   const readable = [...new Set([...open, ...seen])].flatMap((path) => (path === common && isAround ? partsOf(common) : [path]))
@@ -154,27 +154,27 @@ function sealed(index: Buffer): Buffer {
 
 /** Removes the marks for files beside the workspace from the index that a command wrote. @param folder holds what it wrote */
 export function bringIndexBack(folder: string, { root, git, common, index }: NonNullable<SpawnPlan['outside']>, workspace: string): void {
-  const path = join(folder, 'up.git', relative(common, join(git, 'index')))
-  const stat = index === undefined ? undefined : lstatAt(path)
+  const path = join(realPlace(folder), 'up.git', relative(common, join(git, 'index')))
+  // A command may put a link in the place of a folder.
+  const stat = index === undefined || realPlace(path) !== path ? undefined : lstatAt(path)
   if (!stat?.isFile()) return
-  const written = readFileSync(path)
-  if (written.equals(readFileSync(join(folder, 'index.git')))) {
-    rmSync(path)
-    return
-  }
   try {
+    const written = readFileSync(path)
+    if (written.equals(readFileSync(join(folder, 'index.git')))) {
+      rmSync(path)
+      return
+    }
     const own = new Set<string>()
     readEntries(readFileSync(join(git, 'index')), 20, ({ name, isHidden }) => void (isHidden && own.add(name)))
     readEntries(written, 20, ({ at, name }) => {
       const isBeside = !isUnder(join(root, Buffer.from(name, 'latin1').toString()), workspace)
       if (isBeside && !own.has(name)) written.writeUInt8(written.readUInt8(at + flagsAt) & ~unchanged, at + flagsAt)
     })
+    writeFileSync(path, sealed(written))
+    utimesSync(path, stat.atime, Math.floor(stat.mtimeMs) / 1000)
   } catch {
-    // The judgement of the changes finds that it is not understood.
-    return
+    // The judgement of the changes finds an index that is not understood, or the marks in it.
   }
-  writeFileSync(path, sealed(written))
-  utimesSync(path, stat.atime, Math.floor(stat.mtimeMs) / 1000)
 }
 
 type KeptName = 'index' | 'known'
