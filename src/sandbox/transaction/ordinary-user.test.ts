@@ -54,12 +54,7 @@ test.if(canSwitch)(
       shut: { code: 0, stdout: '', paths: ['shut 0', 'shut/in 0', 'shut/in/file 0'], caches: [] },
       cache: { code: 0, stdout: '', paths: [], caches: ['__pycache__'] },
       again: { code: 0, stdout: 'x\n', paths: ['a 0'], caches: ['__pycache__'] },
-      outside: {
-        code: 0,
-        stdout: '65534\n65534\n',
-        paths: ['/git/HEAD 644', '/git/description 0', '/git/refs/shut 0'],
-        caches: [],
-      },
+      outside: { code: 0, stdout: '65534\n65534\n', paths: ['/git/HEAD 644', '/git/description 0', '/git/refs/shut 0'], caches: [] },
       kept: true,
       gone: [],
     })
