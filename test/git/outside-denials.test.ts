@@ -242,6 +242,24 @@ describe('where no view covers the repository', () => {
 
 describe('in a folder of a repository', () => {
   real(
+    'nothing is done where the index is split over two files, so that files beside the workspace would seem to be deleted',
+    async () => {
+      using at = home()
+      const main = repository(at, 'main')
+      for (let nth = 0; nth < 20; nth++) writeFileSync(join(main, `${nth}.txt`), '')
+      byUser(at, main, 'add', '.')
+      byUser(at, main, 'update-index', '--split-index')
+      writeFileSync(join(main, 'pkg/c.txt'), 'c\n')
+      byUser(at, main, 'add', 'pkg')
+      const before = picture(main)
+      const { stdout } = await run(at, { folder: join(main, 'pkg') }, { command: `${identity}git add -A; git commit -qam two` })
+      expect(stdout).toContain('git works when the user starts with that folder as the workspace')
+      expect(picture(main)).toEqual(before)
+    },
+    60_000,
+  )
+
+  real(
     'a link in the place of the folder that holds its index leads nothing outside',
     async () => {
       using at = home()

@@ -16,7 +16,7 @@ import type { RepositoryFacts } from '../../security/command/transfer.ts'
 import type { Policy } from '../../security/policy.ts'
 import { isUnder, judgePath } from '../../security/targets/path.ts'
 import { fixedPath } from '../../tools/process.ts'
-import { readEntries } from '../../workspace/changes/apply/git-index.ts'
+import { pathsOfIndex, readEntries } from '../../workspace/changes/apply/git-index.ts'
 import type { GitContext } from '../../workspace/git/ignored-paths.ts'
 import {
   expand,
@@ -137,6 +137,8 @@ function checkedOut({ root, git, common }: Repository, workspace: string, home: 
       }
     })
     if (!state.isKnown) return
+    // Entries of an index that is split over two files could not be marked.
+    if (root !== workspace) pathsOfIndex(index)
     kept('known', known, { home, workspace })
     return sealed(index)
   } catch {

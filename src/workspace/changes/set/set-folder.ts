@@ -161,7 +161,7 @@ export function tidy(folder: string): void {
   const trash = join(folder, 'gone')
   try {
     mkdirSync(trash, { recursive: true, mode: 0o700 })
-    for (const name of ['up', 'work', 'mnt', 'lower', 'cache', 'index', 'up.git', 'work.git', 'mnt.git', 'lower.git'])
+    for (const name of ['up', 'work', 'mnt', 'lower', 'cache', 'index', 'index.git', 'up.git', 'work.git', 'mnt.git', 'lower.git'])
       moveAway(join(folder, name), join(trash, name))
   } catch {
     // It stays until the set is forgotten.
