@@ -94,6 +94,12 @@ describe('chosen files', () => {
     expect(shown[1]).toContain('   3  git directory .GIT (1 path, only as a whole)\n')
     expect(await paths('1', sides)).toEqual(['x/.git/config', 'x/.git/HEAD'])
   })
+  test('so is one outside the workspace, whatever its name', async () => {
+    const sides: Sides = { 'a.txt': [null, 'a'], '/srv/x/config': [null, 'c'], '/srv/x/info/exclude': [null, 'h'] }
+    const { shown } = await asked(['s', '2', 'y'], { sides })
+    expect(shown[1]).toContain('git directory outside the workspace (2 paths, only as a whole)\n')
+    expect((await paths('2', sides))?.length).toBe(2)
+  })
   test('numbers that are not on the list are asked again', async () => {
     expect(readNumbers('0', 3)).toContain('not on the list')
     expect(readNumbers('2-4', 3)).toContain('not on the list')

@@ -127,14 +127,15 @@ test('GNU patch applies the patch of text files', () => {
 })
 
 test('what a patch cannot hold is said in it, and git reads the rest', () => {
-  const set = changeSetOf({ dir: [null, { mode: 0o40755 }], 'a.txt': ['one\n', 'two\n'] })
-  const [first, second] = set.changes
+  const set = changeSetOf({ dir: [null, { mode: 0o40755 }], 'a.txt': ['one\n', 'two\n'], '/srv/git/config': ['old\n', 'new\n'] })
+  const [first, second, outside] = set.changes
   const folder = { path: 'dir', after: { kind: 'folder', mode: 0o755 } } as const
   const lost = { path: 'lost', before: { kind: 'file', mode: 0o644, size: 4 } } as const
-  const patch = patchText({ ...set, changes: [folder, lost, ...(first && second ? [second] : [])] })
+  const patch = patchText({ ...set, changes: [folder, lost, ...(first && second && outside ? [second, outside] : [])] })
   expect(patch).toStartWith(
     '# new folder dir: not part of this patch\n# deleted lost: its content is not kept, so it is not part of this patch\ndiff --git',
   )
+  expect(patch).toEndWith('\n# @@ -1 +1 @@\n# -old\n# +new\n')
   const before = laidOut('before', { 'a.txt': ['one\n', ''] }, 0)
   expect(run(before, ['git', 'apply', '--check', '-'], patch)).toEqual({ exitCode: 0, said: '' })
   expect(run(before, ['patch', '-p1', '--dry-run'], patch).exitCode).toBe(0)
