@@ -113,6 +113,17 @@ describe('the rule of an answer', () => {
       expect(parseChangeRule(text)).toBeUndefined()
   })
 
+  test('may be about a git directory outside the workspace, and never about everything outside', () => {
+    const below = ['HEAD', 'logs/HEAD', 'refs/heads/x', ...Array.from({ length: 20 }, (_, nth) => `objects/${nth + 10}/x`)]
+    const changes = below.map((name) => edited(`/srv/main/.git/${name}`))
+    const given = changeRuleFor(npmTest, changes)
+    const kept = given && parseChangeRule(changeRuleText(given))
+    expect(kept?.patterns).toEqual(['/srv/main/.git/HEAD', '/srv/main/.git/logs/**', '/srv/main/.git/objects/**', '/srv/main/.git/refs/**'])
+    expect(kept && coversChanges(kept, { plan: npmTest, changes, review: asks })).toBe(true)
+    expect(kept && coversChanges(kept, { plan: npmTest, changes: [edited('/srv/other/.git/HEAD')], review: asks })).toBe(false)
+    expect(changeRuleFor(npmTest, [...changes, ...Array.from({ length: 12 }, (_, nth) => edited(`${nth}.md`))])).toBeUndefined()
+  })
+
   test('reads as a sentence', () => {
     expect(tellChangeRule(rule)).toBe('npm test, while it changes only coverage/**, out/log.txt')
     expect(tellChangeRule({ command: '["/usr/bin/git","commit"]', patterns: ['.git/**'] })).toBe(
