@@ -1,0 +1,44 @@
+/** Writes tools, calls, results and relations as text for FunctionGemma, Gemma 4 and other models. Exported as `braidclaw/formatters`. */
+
+import { createGemmaParser, type GemmaDialect, type Members } from '../providers/chat/function-gemma.ts'
+import { lineOf, type RelationNode } from './relations.ts'
+
+export type { GemmaDialect, GemmaParser, GemmaPiece, ToolDefinition } from '../providers/chat/function-gemma.ts'
+export {
+  createGemmaParser,
+  developerText,
+  formatForFunctionGemma,
+  formatFunctionGemmaResponse,
+  gemmaDialects,
+  neutralizeControlTokens,
+} from '../providers/chat/function-gemma.ts'
+
+export type ParsedFunctionCall = { name: string; args: Members }
+
+/** Returns the first call of a whole reply that can be read. */
+export function parseFunctionGemmaCall(output: string, dialect: GemmaDialect = 'functiongemma'): ParsedFunctionCall | undefined {
+  const parser = createGemmaParser(dialect)
+  for (const piece of [...parser.push(output), ...parser.end()])
+    if (piece.type === 'call' && piece.args) return { name: piece.name, args: piece.args }
+}
+
+/** `maxDepth` counts from 0, the depth of a root. */
+export type RelationFormat = { showParents?: boolean; showStatus?: boolean; indent?: string; maxDepth?: number }
+
+/** Returns the nodes as a tree, a line each, with the ids of the parents that are among them. A node stands once, below one parent. */
+export function formatRelationsForContext(nodes: readonly Omit<RelationNode, 'createdAt'>[], format: RelationFormat = {}): string {
+  const { showParents = true, showStatus = true, indent = '  ', maxDepth = Number.POSITIVE_INFINITY } = format
+  const below = new Map(nodes.map(({ id }) => [id, [] as (typeof nodes)[number][]]))
+  for (const node of nodes) for (const parent of node.parents) below.get(parent)?.push(node)
+  const roots = nodes.filter(({ parents }) => !parents.some((parent) => below.has(parent)))
+  const waiting = roots.map((node) => ({ node, depth: 0 })).reverse()
+  const lines = new Map<string, string>()
+  for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
+    const { node, depth } = at
+    if (lines.has(node.id) || depth > maxDepth) continue
+    const parents = showParents ? node.parents.filter((parent) => below.has(parent)) : []
+    lines.set(node.id, indent.repeat(depth) + lineOf(node, parents.length > 0 ? ` (depends on: ${parents.join(', ')})` : '', showStatus))
+    for (const child of [...(below.get(node.id) ?? [])].reverse()) waiting.push({ node: child, depth: depth + 1 })
+  }
+  return [...lines.values()].join('\n')
+}

@@ -1,0 +1,222 @@
+/** Keeps nodes that have any number of parents and no cycles: plans and their steps, files, agents. Exported as `braidclaw/relations`. */
+
+import { errorText } from '../kit/errors.ts'
+import { isObject } from '../kit/json.ts'
+import { createSaver, type SaveOptions } from './saver.ts'
+
+/** Describes a node for a model. Further members are kept; they are data, no functions. */
+export type NodeContext = { description: string; status?: 'pending' | 'in_progress' | 'done' | 'failed'; [key: string]: unknown }
+
+/** `parents` are the ids of the nodes above; `edgeType` is 'plan', 'step', 'file' or another word; `createdAt` counts milliseconds since 1970. */
+export type RelationNode = { id: string; parents: string[]; edgeType: string; context: NodeContext; createdAt: number }
+
+/** `initialNodes` may stand in any order. */
+export type RelationStoreConfig = SaveOptions<RelationNode[]> & { initialNodes?: RelationNode[] }
+
+/** Every returned node is a copy. Unknown ids give undefined, false or an empty list. */
+export type RelationStore = {
+  /**
+   * Adds a node, or replaces the one with this id and its parents. @throws Error for an unknown parent, for a cycle (the message shows its
+   * path) and for what is not a node; then nothing changes
+   */
+  add: (node: Omit<RelationNode, 'createdAt'>) => void
+  /** Changes members of the context. @throws Error for an unknown id */
+  update: (id: string, updates: Partial<NodeContext>) => void
+  /** Removes one node. Its children stay and lose this parent: a child without another one becomes a root. */
+  remove: (id: string) => void
+  get: (id: string) => RelationNode | undefined
+  has: (id: string) => boolean
+  /** Returns each node above once, the nearest first on each way up. */
+  ancestors: (id: string) => RelationNode[]
+  descendants: (id: string) => RelationNode[]
+  parents: (id: string) => RelationNode[]
+  children: (id: string) => RelationNode[]
+  roots: () => RelationNode[]
+  leaves: () => RelationNode[]
+  byEdgeType: (edgeType: string) => RelationNode[]
+  byStatus: (status: NodeContext['status']) => RelationNode[]
+  /** Tells whether `from` would be above itself with these parents. */
+  wouldCreateCycle: (from: string, toParents: string[]) => boolean
+  /** Returns one line a node, with its status and the ids of its parents, and its children indented below. */
+  toContext: (ids: string[]) => string
+  /** Calls onPersist with all nodes; rejects when it fails. */
+  persist: () => void | Promise<void>
+  all: () => RelationNode[]
+  clear: () => void
+  size: () => number
+}
+
+/** @throws Error that lists all that is wrong with `initialNodes`: nodes without an id, ids given twice, unknown parents, cycles */
+export function createRelationStore(config: RelationStoreConfig = {}): RelationStore {
+  const nodes = new Map<string, RelationNode>()
+  const below = new Map<string, Set<string>>()
+  for (const node of checkedNodes(config.initialNodes ?? [])) put(node)
+  const { save, changed } = createSaver(config, () => copies(nodes.values()))
+
+  function put(node: RelationNode): void {
+    detach(node.id)
+    nodes.set(node.id, node)
+    for (const parent of node.parents) below.set(parent, (below.get(parent) ?? new Set()).add(node.id))
+  }
+
+  function detach(id: string): void {
+    for (const parent of nodes.get(id)?.parents ?? []) below.get(parent)?.delete(id)
+  }
+
+  const above = (id: string): Iterable<string> => nodes.get(id)?.parents ?? []
+  const under = (id: string): Iterable<string> => below.get(id) ?? []
+  const found = (ids: Iterable<string>) => copies([...ids].flatMap((id) => nodes.get(id) ?? []))
+  const where = (test: (node: RelationNode) => boolean) => copies([...nodes.values()].filter(test))
+
+  function walk(id: string, next: typeof above): RelationNode[] {
+    const seen = new Set<string>()
+    const waiting = [...next(id)].reverse()
+    for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
+      if (seen.has(at)) continue
+      seen.add(at)
+      for (const one of [...next(at)].reverse()) waiting.push(one)
+    }
+    return found(seen)
+  }
+
+  /** Returns the ids from `id` upwards to itself; undefined when these parents close no cycle. A new node has no children. */
+  function cycleOf(id: string, parents: readonly string[]): string[] | undefined {
+    const from = new Map(parents.map((parent) => [parent, id]))
+    const waiting = nodes.has(id) || from.has(id) ? [...from.keys()] : []
+    for (let at = waiting.pop(); at !== undefined && !from.has(id); at = waiting.pop()) {
+      for (const parent of [...above(at)].filter((each) => !from.has(each))) {
+        from.set(parent, at)
+        waiting.push(parent)
+      }
+    }
+    if (!from.has(id)) return undefined
+    const path = [id]
+    for (let at = from.get(id); at !== undefined && at !== id; at = from.get(at)) path.push(at)
+    return [...path, id].reverse()
+  }
+
+  return {
+    add(given) {
+      const node = nodeFrom({ ...given, createdAt: Date.now() })
+      const { id, parents } = node
+      const cycle = cycleOf(id, parents)
+      if (cycle) throw new Error(`Adding node '${id}' with parents [${parents.join(', ')}] would create a cycle: ${pathText(cycle)}`)
+      const missing = parents.filter((parent) => !nodes.has(parent))
+      if (missing.length > 0) throw new Error(missing.map((parent) => `Parent node '${parent}' does not exist`).join('; '))
+      put(node)
+      changed()
+    },
+    update(id, updates) {
+      const node = nodes.get(id)
+      if (!node) throw new Error(`Node '${id}' does not exist`)
+      nodes.set(id, nodeFrom({ ...node, context: { ...node.context, ...updates } }))
+      changed()
+    },
+    remove(id) {
+      if (!nodes.has(id)) return
+      detach(id)
+      for (const child of found(under(id))) nodes.set(child.id, { ...child, parents: child.parents.filter((parent) => parent !== id) })
+      nodes.delete(id)
+      below.delete(id)
+      changed()
+    },
+    get: (id) => found([id])[0],
+    has: (id) => nodes.has(id),
+    ancestors: (id) => walk(id, above),
+    descendants: (id) => walk(id, under),
+    parents: (id) => found(above(id)),
+    children: (id) => found(under(id)),
+    roots: () => where(({ parents }) => parents.length === 0),
+    leaves: () => where(({ id }) => !below.get(id)?.size),
+    byEdgeType: (edgeType) => where((node) => node.edgeType === edgeType),
+    byStatus: (status) => where(({ context }) => context.status === status),
+    wouldCreateCycle: (from, toParents) => cycleOf(from, toParents) !== undefined,
+    toContext(ids) {
+      const line = (node: RelationNode) => lineOf(node, node.parents.length > 0 ? ` (parents: ${node.parents.join(', ')})` : '')
+      return found(ids)
+        .flatMap((node) => [line(node), ...found(under(node.id)).map((child) => `  ${line(child)}`)])
+        .join('\n')
+    },
+    persist: save,
+    all: () => copies(nodes.values()),
+    clear() {
+      nodes.clear()
+      below.clear()
+      changed()
+    },
+    size: () => nodes.size,
+  }
+}
+
+/** Returns one line, so that a description cannot look like another node. */
+export function lineOf({ edgeType, context }: Pick<RelationNode, 'edgeType' | 'context'>, more: string, showStatus = true): string {
+  return `${edgeType}: ${context.description}${showStatus && context.status ? ` [${context.status}]` : ''}${more}`.replace(/\s+/g, ' ')
+}
+
+function copies(nodes: Iterable<RelationNode>): RelationNode[] {
+  return Array.from(nodes, (node) => structuredClone(node))
+}
+
+/** Leaves out the middle of a long path. */
+function pathText(ids: readonly string[]): string {
+  return (ids.length > 20 ? [...ids.slice(0, 9), `… ${ids.length - 18} more …`, ...ids.slice(-9)] : ids).join(' → ')
+}
+
+/** @returns a copy. @throws Error that names what is wrong */
+function nodeFrom(given: unknown): RelationNode {
+  const { id, parents, edgeType, context, createdAt } = isObject(given) ? given : {}
+  const wrong = (what: string) => new Error(`Node ${typeof id === 'string' ? `'${id}'` : JSON.stringify(id)}: ${what}`)
+  if (typeof id !== 'string' || id === '') throw wrong('"id" must be a text that is not empty')
+  if (!Array.isArray(parents) || !parents.every((parent) => typeof parent === 'string')) throw wrong('"parents" must be a list of ids')
+  if (typeof edgeType !== 'string' || !isObject(context) || typeof context.description !== 'string' || typeof createdAt !== 'number')
+    throw wrong('it needs a text "edgeType" and a "context" with a text "description", and one of initialNodes a number "createdAt"')
+  try {
+    return {
+      id,
+      parents: [...new Set(parents)],
+      edgeType,
+      context: structuredClone({ ...context, description: context.description }),
+      createdAt,
+    }
+  } catch (error) {
+    throw wrong(`"context" must be data: ${errorText(error)}`)
+  }
+}
+
+function checkedNodes(given: readonly unknown[]): RelationNode[] {
+  const wrong: string[] = []
+  const nodes = new Map<string, RelationNode>()
+  for (const each of given) {
+    try {
+      const node = nodeFrom(each)
+      if (nodes.has(node.id)) wrong.push(`Node '${node.id}' is given twice`)
+      nodes.set(node.id, node)
+    } catch (error) {
+      wrong.push(errorText(error))
+    }
+  }
+  for (const { id, parents } of nodes.values())
+    for (const parent of parents) if (!nodes.has(parent)) wrong.push(`Node '${id}': parent node '${parent}' does not exist`)
+  wrong.push(...cyclesOf(nodes).map((cycle) => `Cycle: ${pathText(cycle)}`))
+  if (wrong.length > 0) throw new Error(`initialNodes: ${wrong.join('; ')}`)
+  return [...nodes.values()]
+}
+
+/** Follows the parents of each node, depth first: one that is met while it is open closes a cycle. */
+function cyclesOf(nodes: ReadonlyMap<string, RelationNode>): string[][] {
+  const cycles: string[][] = []
+  const state = new Map<string, 'open' | 'done'>()
+  for (const start of nodes.keys()) {
+    const trail = [{ id: start, at: state.has(start) ? Number.POSITIVE_INFINITY : 0 }]
+    for (let top = trail.at(-1); top !== undefined; top = trail.at(-1)) {
+      const { id } = top
+      const parent = nodes.get(id)?.parents[top.at++]
+      state.set(id, parent === undefined ? 'done' : 'open')
+      if (parent === undefined) trail.pop()
+      else if (state.get(parent) === 'open')
+        cycles.push([...trail.slice(trail.findIndex((each) => each.id === parent)).map((each) => each.id), parent])
+      else if (nodes.has(parent) && !state.has(parent)) trail.push({ id: parent, at: 0 })
+    }
+  }
+  return cycles
+}

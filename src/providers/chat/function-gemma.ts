@@ -1,0 +1,234 @@
+/** Writes and reads how FunctionGemma and Gemma 4 declare, call and answer tools: one grammar, two sets of tokens. It runs on Node too. */
+
+import { isObject } from '../../kit/json.ts'
+
+export type GemmaDialect = keyof typeof gemmaDialects
+
+/** Each pair begins and ends something; `quote` stands before and after a text; `instructor` is the role that declares the tools. */
+export const gemmaDialects = {
+  functiongemma: {
+    declaration: ['<start_function_declaration>', '<end_function_declaration>'],
+    call: ['<start_function_call>', '<end_function_call>'],
+    response: ['<start_function_response>', '<end_function_response>'],
+    turn: ['<start_of_turn>', '<end_of_turn>'],
+    channel: [],
+    quote: '<escape>',
+    instructor: 'developer',
+  },
+  gemma4: {
+    declaration: ['<|tool>', '<tool|>'],
+    call: ['<|tool_call>', '<tool_call|>'],
+    response: ['<|tool_response>', '<tool_response|>'],
+    turn: ['<|turn>', '<turn|>'],
+    channel: ['<|channel>', '<channel|>'],
+    quote: '<|"|>',
+    instructor: 'system',
+  },
+} as const
+
+/** The sentence before the declarations with which the model was trained. */
+export const developerText = 'You are a model that can do function calling with the following functions'
+
+/** Puts a space into each control token of both vocabularies, so that a model reads it as text. Other text stays as it is. */
+export function neutralizeControlTokens(text: string): string {
+  const token = /<(?=(?:(?:start|end)_(?:of_turn|of_image|function_[a-z]+)|escape|bos|eos|pad|unk|mask|unused\d+|\|[^<>\s]*|[^<>\s]+\|)>)/g
+  return text.replace(token, '< ')
+}
+
+export type Members = { readonly [key: string]: unknown }
+
+/** `parameters` is a JSON Schema of an object. */
+export type ToolDefinition = { readonly name: string; readonly description: string; readonly parameters?: object }
+
+/** Returns the declarations of tools, one directly after another; they follow `developerText` in the turn of the instructor. */
+export function formatForFunctionGemma(tools: readonly ToolDefinition[], dialect: GemmaDialect = 'functiongemma'): string {
+  const { declaration, quote } = gemmaDialects[dialect]
+  return tools
+    .map(({ name, description, parameters }) => {
+      const schema = property({ ...parameters, type: 'object' }, quote, false)
+      return `${declaration[0]}declaration:${nameOf(name)}{description:${quoted(description, quote)},parameters:${schema}}${declaration[1]}`
+    })
+    .join('')
+}
+
+/** The format has one type for each value: of several, the first that is not null counts. */
+function property(schema: Members, quote: string, isDescribed = true): string {
+  const { description = '', properties, required, items, enum: words } = schema
+  const [type = isObject(properties) ? 'object' : 'string'] = [schema.type].flat().filter((each) => each && each !== 'null')
+  const inner = Object.entries(isObject(properties) ? properties : {}).sort(byName)
+  const one = (each: unknown) => property(isObject(each) ? each : {}, quote)
+  const some = (name: string, value: unknown) => (Array.isArray(value) && value.length > 0 ? [`${name}:${formatValue(value, quote)}`] : [])
+  const members = [
+    ...(isDescribed ? [`description:${quoted(String(description), quote)}`] : []),
+    ...some('enum', words),
+    ...(isObject(items) ? [`items:${property(items, quote, items.description !== undefined)}`] : []),
+    ...(inner.length > 0 ? [`properties:{${inner.map(([key, each]) => `${keyOf(key, quote)}:${one(each)}`).join(',')}}`] : []),
+    ...some('required', required),
+  ]
+  return `{${[...members, `type:${quoted(String(type).toUpperCase(), quote)}`].join(',')}}`
+}
+
+/** Returns a call as the model writes it. */
+export function formatCall(name: string, args: Members, dialect: GemmaDialect): string {
+  const { call, quote } = gemmaDialects[dialect]
+  return `${call[0]}call:${nameOf(name)}${formatValue(args, quote)}${call[1]}`
+}
+
+/** Returns the result of a call; it follows the call in the same turn of the model. */
+export function formatFunctionGemmaResponse(name: string, result: Members, dialect: GemmaDialect = 'functiongemma'): string {
+  const { response, quote } = gemmaDialects[dialect]
+  return `${response[0]}response:${nameOf(name)}${formatValue(result, quote)}${response[1]}`
+}
+
+/** Sorts members by name and leaves out undefined ones. */
+function formatValue(value: unknown, quote: string): string {
+  if (typeof value === 'string') return quoted(value, quote)
+  if (Array.isArray(value)) return `[${value.map((each: unknown) => formatValue(each, quote)).join(',')}]`
+  if (!isObject(value)) return String(value ?? null)
+  const members = Object.entries(value).filter(([, member]) => member !== undefined)
+  const written = members.sort(byName).map(([key, member]) => `${keyOf(key, quote)}:${formatValue(member, quote)}`)
+  return `{${written.join(',')}}`
+}
+
+function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : 1
+}
+
+function quoted(text: string, quote: string): string {
+  return quote + neutralizeControlTokens(text) + quote
+}
+
+function keyOf(key: string, quote: string): string {
+  return /^[\w.$-]+$/.test(key) ? key : quoted(key, quote)
+}
+
+function nameOf(name: string): string {
+  return name.replace(/[^\w.-]/g, '_')
+}
+
+/** `args` is absent when the call cannot be read: it is not in the grammar, or the reply ended in it. `raw` is its text. */
+export type GemmaPiece =
+  | { readonly type: 'text' | 'thinking'; readonly text: string }
+  | { readonly type: 'call'; readonly name: string; readonly args?: Members; readonly raw: string }
+
+/** `push` returns text as soon as it cannot be the beginning of a token; `end` returns the rest, and an unfinished call. */
+export type GemmaParser = { push(text: string): GemmaPiece[]; end(): GemmaPiece[] }
+
+/** Creates a parser of one reply that may be cut anywhere. It ends at the end of the turn, and where the model waits for a response. */
+export function createGemmaParser(dialect: GemmaDialect): GemmaParser {
+  const { call, response, turn, channel, quote } = gemmaDialects[dialect]
+  const tokens: readonly string[] = [...call, response[0], turn[1], quote, ...channel]
+  const pattern = new RegExp(tokens.map((token) => token.replaceAll('|', '\\|')).join('|'), 'g')
+  /** `name`: in the first line of a channel, which is its name. */
+  let state: 'text' | 'thinking' | 'name' | 'call' | 'over' = 'text'
+  let held = ''
+  let isQuoted = false
+  const body: string[] = []
+  const pieces: GemmaPiece[] = []
+
+  function take(text: string): void {
+    const line = text.indexOf('\n') + 1
+    if (state === 'call') body.push(text)
+    else if (state !== 'name' && state !== 'over' && text !== '') pieces.push({ type: state, text })
+    else if (state === 'name' && line > 0) {
+      state = 'thinking'
+      take(text.slice(line))
+    }
+  }
+
+  function takeToken(token: string): void {
+    if (token === quote && state === 'call') isQuoted = !isQuoted
+    const isText = isQuoted || token === quote || (token === call[1] && state !== 'call')
+    if (isText) take(token)
+    if (isText || state === 'over') return
+    if (state === 'call') finish(token === call[1])
+    state = token === call[0] ? 'call' : token === channel[0] ? 'name' : token === response[0] || token === turn[1] ? 'over' : 'text'
+  }
+
+  function finish(isWhole: boolean): void {
+    const raw = body.splice(0).join('')
+    const name = /^\s*call:\s*([^\s{]*)/.exec(raw)?.[1] ?? ''
+    pieces.push({ type: 'call', name, args: isWhole ? readCall(raw, quote) : undefined, raw })
+    isQuoted = false
+  }
+
+  return {
+    push(text) {
+      const window = held + text
+      let at = 0
+      for (const { 0: token, index } of window.matchAll(pattern)) {
+        take(window.slice(at, index))
+        takeToken(token)
+        at = index + token.length
+      }
+      const last = window.lastIndexOf('<')
+      const end = last >= at && tokens.some((token) => token.startsWith(window.slice(last))) ? last : window.length
+      take(window.slice(at, end))
+      held = window.slice(end)
+      return pieces.splice(0)
+    },
+    end() {
+      take(held)
+      held = ''
+      if (state === 'call') finish(false)
+      state = 'over'
+      return pieces.splice(0)
+    },
+  }
+}
+
+/** @returns the arguments of `call:NAME{…}`; undefined when the text is not in the grammar */
+function readCall(raw: string, quote: string): Members | undefined {
+  let at = /^\s*call:\s*[^\s{]+\s*/.exec(raw)?.[0].length ?? raw.length
+
+  /** Returns what stands next, without the white space around it; @throws when it is not there */
+  function next(pattern: RegExp): string {
+    pattern.lastIndex = at
+    const found = pattern.exec(raw)?.[0].trim()
+    if (found === undefined) throw new SyntaxError(`not in the grammar at ${at}`)
+    at = pattern.lastIndex
+    return found
+  }
+
+  function text(): string {
+    const end = raw.indexOf(quote, at + quote.length)
+    const found = raw.slice(at + quote.length, end)
+    at = end < 0 ? raw.length : end + quote.length
+    return found
+  }
+
+  function value(depth: number): unknown {
+    next(/\s*/y)
+    if (depth > 64) throw new SyntaxError('nested too deeply')
+    if (raw.startsWith(quote, at)) return text()
+    if (raw[at] === '{') return Object.fromEntries(list('}', () => member(depth)))
+    if (raw[at] === '[') return list(']', () => value(depth + 1))
+    // Inside lists and objects Gemma 4 falls back to JSON now and then.
+    if (raw[at] === '"') return JSON.parse(next(/"(?:[^"\\]|\\.)*"/y))
+    const bare = next(/[^,{}[\]<]*[^,{}[\]<\s][^,{}[\]<]*/y)
+    return /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/.test(bare) ? JSON.parse(bare) : bare
+  }
+
+  function member(depth: number): [string, unknown] {
+    const key = raw.startsWith(quote, at) ? text() : next(/\s*[^:,{}[\]<\s][^:,{}[\]<]*/y).replace(/^"(.*)"$/, '$1')
+    next(/\s*:/y)
+    return [key, value(depth + 1)]
+  }
+
+  function list<Item>(end: string, item: () => Item): Item[] {
+    const items: Item[] = []
+    for (next(/[{[]\s*/y); raw[at] !== end; next(raw[at] === end ? /\s*/y : /,\s*/y)) {
+      items.push(item())
+      next(/\s*/y)
+    }
+    at++
+    return items
+  }
+
+  try {
+    const args = raw[at] === '{' ? value(0) : undefined
+    return isObject(args) && raw.slice(at).trim() === '' ? args : undefined
+  } catch {
+    return undefined
+  }
+}
