@@ -43,6 +43,10 @@ async function run(context: CliContext, words: readonly string[]): Promise<numbe
     await (await import('./args/complete.ts')).complete(context, commands, words[1] ?? 'bash', words.slice(2))
     return 0
   }
+  if (words[0] === '__config') {
+    stdout.write(await (await import('../config/layers/run-program.ts')).runProgram())
+    return 0
+  }
   const foreign = mayBeForeign(commands, filterFlags, words) ? { neighbours: (await loadHelp()).neighbours } : {}
   const meaning = resolveCommand(commands, filterFlags, words, { stdin: stdinKind(), ...foreign })
   if (meaning.kind === 'run') return runCommand(context, meaning.row, meaning.words)

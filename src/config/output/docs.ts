@@ -56,7 +56,8 @@ flags > agents.json > environment > env file > project > user > defaults.
   where N counts the calls of an agent.
 - **Project**: \`.braidclaw/config.toml\` in the workspace given by \`-C\`, or else in the current folder, and only when you have trusted that folder or
   one above it; otherwise it is ignored, and a line on stderr says so. Even then it can only set keys marked *yes*, those marked *stricter* so that
-  they permit less (a lower level, a smaller budget, fewer tools), and those marked *added*, whose list is added to yours.
+  they permit less (a lower level, a smaller budget, fewer tools), and those marked *added*, whose list is added to yours. A \`braidclaw.config.ts\`
+  beside it, or \`.plaited/config.ts\`, stands above it with the same limits ([library-data.md](library-data.md)).
 - A model belongs to the provider it was chosen for: when a stronger source chooses another provider, \`default_model\` is left aside and
   the provider's own model is asked.
 

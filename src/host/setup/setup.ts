@@ -3,6 +3,7 @@
 import { appendFileSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, describeProblem } from '../../config/config.ts'
+import { programNames } from '../../config/layers/entries.ts'
 import { type Flags, type Loaded, loadConfig } from '../../config/load.ts'
 import { type HomePaths, homePaths } from '../../config/paths.ts'
 import { rowsOfKind } from '../../config/table.ts'
@@ -40,8 +41,9 @@ export function loadSetup<Context extends HostContext>(context: Context, flags: 
 function stampsOf({ config, trustedFolders, agentsFiles, envFiles, home }: HomePaths, workspace: string) {
   const own = join(workspace, '.braidclaw')
   const rules = [join(home, 'rules'), join(own, 'rules')]
+  const project = ['.braidclaw/config.toml', ...programNames].map((name) => join(workspace, name))
   return {
-    config: [config, join(own, 'config.toml'), trustedFolders, ...agentsFiles, ...envFiles].map(stampOfFile).join(' '),
+    config: [config, ...project, trustedFolders, ...agentsFiles, ...envFiles].map(stampOfFile).join(' '),
     rules: [...rules, ...rules.flatMap(filesIn)].map(stampOfFile).join(' '),
   }
 }
