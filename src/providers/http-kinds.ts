@@ -5,7 +5,13 @@ import type { Creating } from './provider-kind.ts'
 import { wireRows } from './rows.ts'
 import type { WireKind } from './wire/provider-settings.ts'
 
-const compatibleRows = { ...wireRows, base_url: { ...wireRows.base_url, required: true } } as const satisfies Rows
+const dialect = {
+  type: 'choice',
+  values: ['functiongemma', 'gemma4'],
+  absent: 'chat completions',
+  about: "Ask at /completions, in the model's own tokens (docs/models.md).",
+} as const
+const compatibleRows = { ...wireRows, base_url: { ...wireRows.base_url, required: true }, dialect } as const satisfies Rows
 const anthropicRows = { ...wireRows, api_key_env: { ...wireRows.api_key_env, default: 'ANTHROPIC_API_KEY' } } as const satisfies Rows
 const openaiRows = { ...wireRows, api_key_env: { ...wireRows.api_key_env, default: 'OPENAI_API_KEY' } } as const satisfies Rows
 

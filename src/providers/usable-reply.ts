@@ -22,14 +22,14 @@ export function assertUsable(response: ChatResponse): ChatResponse {
 
 /** The forms in which models write a call when their server does not read it: `<tool_call>`, `<function=…>`, `[TOOL_CALLS]`. */
 const writtenCall =
-  /^\s*(?:<\|?tool_calls?\b|<\|python_tag\|>|<function[=_]|\[TOOL_CALLS\]|<invoke\b)|<tool_call>\s*\{[^`]*\}\s*<\/tool_call>\s*$/
+  /^\s*(?:<\|?tool_calls?\b|<start_function_call>|<\|python_tag\|>|<function[=_]|\[TOOL_CALLS\]|<invoke\b)|<tool_call>\s*\{[^`]*\}\s*<\/tool_call>\s*$/
 
 /** Refuses a reply to offered tools whose text is a call: printed as the answer, it would look like one. @throws ProviderFailure `bad_response` */
 export function assertNoWrittenCall({ parts, provider, model }: ChatResponse): void {
   const text = parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
   if (parts.some(({ type }) => type === 'call') || !writtenCall.test(text)) return
   const says = `provider "${provider}" wrote a tool call as text, and nothing was run: its server does not read the calls of ${model}`
-  const hint = `turn on tool calls at the server, or ask without tools: braidclaw -m ${provider}/${model} "…"`
+  const hint = `turn on tool calls at the server (of a Gemma: its dialect), or ask without tools: braidclaw -m ${provider}/${model} "…"`
   throw new ProviderFailure('bad_response', `${says}; ${hint} (${cut(text)})`, { provider })
 }
 

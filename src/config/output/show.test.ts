@@ -81,6 +81,7 @@ stream = false
 idle_timeout_s = 22
 total_timeout_s = 23
 max_concurrent = 9
+dialect = "gemma4"
 max_retries = 4
 max_output_tokens = 25
 context_tokens = 2600

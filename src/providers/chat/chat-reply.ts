@@ -6,6 +6,7 @@ import type { WireReply } from '../wire/exchange.ts'
 import { failureOf, truncated } from '../wire/failure-of-response.ts'
 import { collectParts, type PartsOptions, type RawCall, type ReplyBlock } from '../wire/reply-parts.ts'
 import { isKeepAlive, type JsonFields, listIn, reportedIn, stringIn, unreadable } from './events.ts'
+import type { TextReader } from './gemma-wire.ts'
 
 export type ReplyReader = ReturnType<typeof startReply>
 
@@ -22,11 +23,13 @@ function unfinished(provider: string): ProviderFailure {
   return new ProviderFailure('bad_response', message, { provider, unfinished: true })
 }
 
-export function startReply(options: PartsOptions & { readonly model: string; readonly log: Log }) {
+type ReplyOptions = PartsOptions & { readonly model: string; readonly log: Log; readonly readText?: TextReader | undefined }
+
+export function startReply(options: ReplyOptions) {
   const { provider } = options
   const collection = collectParts(options)
   const calls = collectCalls()
-  const tags = readThinkTags((type, text) => append(type, text))
+  const tags = (options.readText ?? readThinkTags)(append, (call, at) => collection.count(calls.take(call, at)))
   let block: ReplyBlock | undefined
   let pending = ''
   const chunks: ModelChunk[] = []
@@ -156,7 +159,7 @@ export function startReply(options: PartsOptions & { readonly model: string; rea
 const thinkTags = ['<think>', '<thinking>'] as const
 
 /** Separates the thinking that a model writes into its text, between tags at the beginning alone: later, an answer may quote them. */
-function readThinkTags(emit: (type: ReplyBlock['type'], text: string) => void) {
+function readThinkTags(emit: Parameters<TextReader>[0]) {
   let state: 'before' | 'thinking' | 'after' = 'before'
   let end = ''
   let held = ''

@@ -12,12 +12,16 @@ import { keepAlives, readEvents, unreadable } from './events.ts'
 
 export async function converse(talk: DialectRequest): Promise<Exchange> {
   const { name, config, deps, request, wire, baseUrl, maxBytes, quirks } = talk
+  const gemma = config.dialect && (await import('./gemma-wire.ts')).gemmaWire(config.dialect)
+  const body = gemma?.body ?? chatBody
+  const path = gemma ? '' : '/chat'
   const ask = () =>
-    wire.ask(`${baseUrl}/chat/completions`, { method: 'POST', headers: headersFor(config.apiKey), body: chatBody(request, config, quirks) })
+    wire.ask(`${baseUrl}${path}/completions`, { method: 'POST', headers: headersFor(config.apiKey), body: body(request, config, quirks) })
   const again = (error: unknown) => (learnQuirk(error, quirks) ? ask() : Promise.reject(error))
   const answer = await ask().catch(again).catch(again)
   const model = request.model || config.model
-  const reply = startReply({ provider: name, model, maxBytes, newId: idMaker(request.messages), log: deps.log })
+  const chat = startReply({ provider: name, model, maxBytes, newId: idMaker(request.messages), log: deps.log, readText: gemma?.readText })
+  const reply = gemma?.asChat(chat) ?? chat
   if (answer.type === 'stream') {
     const { head, body } = answer
     return { next: readStream({ body, reply, sleep: deps.sleep, framed: isFramed(head.headers) }), reply: reply.result }
@@ -27,7 +31,11 @@ export async function converse(talk: DialectRequest): Promise<Exchange> {
 }
 
 /** Members of a request that servers are known to refuse, each with what they say about it. */
-const refusable = { max_tokens: /max_completion_tokens/, stream_options: /stream_options|include_usage/ } as const
+const refusable = {
+  max_tokens: /max_completion_tokens/,
+  stream_options: /stream_options|include_usage/,
+  skip_special_tokens: /skip_special/,
+} as const
 
 /** Returns whether the server refused a member that it was sent; no later request has it. */
 function learnQuirk(error: unknown, quirks: Set<string>): boolean {

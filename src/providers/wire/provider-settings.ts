@@ -12,6 +12,7 @@ export type WireKind = 'openai-compatible' | 'anthropic' | 'openai'
 export type WireConfig = Partial<Values<typeof wireRows>> & {
   readonly kind: WireKind
   readonly model: string
+  readonly dialect?: 'functiongemma' | 'gemma4'
   readonly apiKey?: string
   readonly maxResponseBytes?: number
   /** The longest answer that the model can give; `maxOutputTokens` is the longest that is asked for. */
