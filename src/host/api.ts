@@ -24,6 +24,7 @@ import type { Schedules } from './contract/schedules-api.ts'
 import type { CostQuery, CostReport } from './cost/cost.ts'
 import type { EventHub } from './events/host-event.ts'
 import type { Telemetry } from './events/telemetry/open-telemetry.ts'
+import type { ProgramTool } from './toolset/own-tools.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -58,6 +59,8 @@ export type Setup<Context extends HostContext = HostContext> = {
   readonly assumed?: string
   /** Says which model a server was found to have, because nobody named one. */
   readonly found?: string
+  /** Rules of the calling program besides the operator's, as JSON in the format of the rule files. */
+  readonly ownRules?: readonly unknown[]
   /** The channel whose limits `config` already has; absent for the operator's own conversations. */
   readonly access?: ChannelProfile
   /**
@@ -104,6 +107,8 @@ export type ConversationOptions = {
   readonly tools?: ToolSelection
   /** The developer's own b-threads. */
   readonly threads?: readonly PreparedThread[]
+  /** Tools that the calling program executes. */
+  readonly programTools?: readonly ProgramTool[]
   /** Replaces our whole system prompt and the project's instructions: the model gets only this text. */
   readonly systemPrompt?: string
   /** Replaces the first sentence of our system prompt. */

@@ -21,10 +21,9 @@ export function aborted(signal: AbortSignal): Promise<void> {
 
 /** Resolves with the value of the work, or with undefined after `ms`; the work itself continues. @throws what the work throws in time */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
-  const { promise, resolve } = Promise.withResolvers<undefined>()
-  const timer = setTimeout(resolve, ms, undefined)
+  let timer: ReturnType<typeof setTimeout> | undefined
   try {
-    return await Promise.race([work, promise])
+    return await Promise.race([work, new Promise<undefined>((resolve) => (timer = setTimeout(resolve, ms, undefined)))])
   } finally {
     clearTimeout(timer)
   }

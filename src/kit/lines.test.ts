@@ -81,6 +81,15 @@ describe('a stream', () => {
     expect(linesOf([Uint8Array.from([0x61, 0xff, 0x0a]), '\ufeffb\n'])).toEqual([ok('a\ufffd'), ok('\ufeffb')])
   })
 
+  test('reports bytes that are not UTF-8 where it is strict, also those of a torn character, and goes on', () => {
+    const splitter = createLineSplitter(100, 'strict')
+    const wrong = { ok: false, text: 'a\ufffd', error: 'line is not UTF-8 text' } as const
+    expect(splitter.push(Uint8Array.from([0x61, 0xff, 0x0a, 0xe2, 0x82]))).toEqual([wrong])
+    expect(splitter.push(Uint8Array.from([0xac, 0x0a, 0x62]))).toEqual([ok('€')])
+    expect(splitter.push(Uint8Array.from([0xe2, 0x82]))).toEqual([])
+    expect(splitter.end()).toEqual({ ok: false, text: 'b\ufffd', error: 'line is not UTF-8 text' })
+  })
+
   test('may tear a surrogate pair between strings; half a pair alone is shown as broken', () => {
     expect(linesOf(['\ud83d', '\ude00\n'])).toEqual([ok('😀')])
     expect(linesOf(['\ud83d', '\n\ud83d', bytes('x'), '\n\ud83d'])).toEqual([ok('\ufffd'), ok('\ufffdx'), ok('\ufffd')])

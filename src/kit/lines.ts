@@ -11,13 +11,14 @@ const NEWLINE = 10
 const SHOWN = 200
 
 /**
- * A line ends only at `\n`. Invalid UTF-8 becomes U+FFFD; chunks of bytes or strings may divide a character. It holds at most `maxBytes` of
- * a line, without its newline.
+ * A line ends only at `\n`. Invalid UTF-8 becomes U+FFFD, or an error of the line if `strict`; chunks of bytes or strings may divide a
+ * character. It holds at most `maxBytes` of a line, without its newline.
  * @throws RangeError unless `maxBytes` is a whole number from 1 up.
  */
-export function createLineSplitter(maxBytes: number) {
+export function createLineSplitter(maxBytes: number, utf8: 'lenient' | 'strict' = 'lenient') {
   if (!Number.isSafeInteger(maxBytes) || maxBytes < 1) throw new RangeError(`maxBytes: ${maxBytes} is not a whole number from 1 up`)
   const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  const strict = utf8 === 'strict' ? new TextDecoder('utf-8', { ignoreBOM: true, fatal: true }) : decoder
   const encode = createEncoder()
   let held = new Uint8Array(Math.min(1024, maxBytes))
   let length = 0
@@ -63,9 +64,14 @@ export function createLineSplitter(maxBytes: number) {
   }
 
   function take(most = length): Line {
-    const text = decoder.decode(held.subarray(0, Math.min(most, length)))
+    const bytes = held.subarray(0, Math.min(most, length))
     length = 0
-    return { ok: true, text }
+    try {
+      return { ok: true, text: strict.decode(bytes) }
+    } catch {
+      const text = decoder.decode(bytes)
+      return { ok: false, text: text.slice(0, SHOWN), error: 'line is not UTF-8 text' }
+    }
   }
 
   /** Returns the last line if it had no newline, complete or not, and resets the splitter. */

@@ -72,8 +72,8 @@ export function createQueue<T>(capacity: number): Queue<T> {
   }
 }
 
-/** Usually nobody waits; `wake` then costs one check. */
-function createWaiters(): { sleep(): Promise<void>; wake(): void } {
+/** Lets others wait for an event. Usually nobody waits; `wake` then costs one check. */
+export function createWaiters(): { sleep(): Promise<void>; wake(): void } {
   let sleepers: (() => void)[] = []
   return {
     sleep: () => new Promise((rouse) => sleepers.push(rouse)),

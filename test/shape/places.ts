@@ -88,7 +88,13 @@ const PRINTING = [
   'src/channels/terminal/tty.ts',
 ]
 /** Programs without the printer; they escape their output themselves, or it comes from no outside source. */
-const PROGRAMS = ['src/main.ts', 'src/planck.ts', 'src/sandbox/landlock/landlock-launch.ts']
+const PROGRAMS = [
+  'src/main.ts',
+  'src/planck.ts',
+  'src/sandbox/landlock/landlock-launch.ts',
+  'src/library/transports.ts',
+  'src/channels/stdio/channel.ts',
+]
 /** Names that a confined command finds, and programs that tests start. */
 const NAMED = ['src/sandbox/bubblewrap/view.ts', 'src/sandbox/leftovers.fixture.ts', 'src/service/fifo/fixture.ts']
 const RAW = ['src/channels/terminal/descriptor.ts']

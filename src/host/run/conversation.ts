@@ -18,7 +18,7 @@ import type { ChatPlace } from '../schedules/chat-schedules.ts'
 import type { Profile } from '../setup/profile.ts'
 import { createInstructions } from '../setup/project-instructions.ts'
 import { runLimits } from '../setup/run-limits.ts'
-import { hasRuleFolders, noteDaily } from '../setup/setup.ts'
+import { hasRules, noteDaily } from '../setup/setup.ts'
 import { assertWorkspaceExists, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
 import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
 import {
@@ -60,7 +60,9 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   if (opening.options.agent) await opening.home.memory.files.prepare()
   const begun = await begin(opening)
   const { conversationId } = begun
-  const tools = options.tools ?? (await standingTools(setup))
+  const selected = options.tools ?? (await standingTools(setup))
+  const own = options.programTools ?? []
+  const tools = own.length > 0 ? (await import('../toolset/own-tools.ts')).withProgramTools(selected, own) : selected
   // A conversation without tools needs no folder.
   const workspace = hasTools(tools) ? workspaceOf(setup) : realFolder(config.workspaceDir)
   // The first check takes some milliseconds, so it runs in parallel with the following steps.
@@ -333,7 +335,7 @@ function lazyToolRuntime(profile: Profile, options: Omit<ToolRuntimeOptions, 'po
  * `usage` on an invalid rule
  */
 async function rulesFor({ setup, rules: shared }: Profile) {
-  if (!hasRuleFolders(setup)) return {}
+  if (!hasRules(setup)) return {}
   const { rulesInForce } = await import('../setup/operator-rules.ts')
   const { rules, journal } = shared(rulesInForce(setup))
   return { rules, journalledRules: journal }

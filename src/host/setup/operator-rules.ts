@@ -18,12 +18,12 @@ import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import type { RuleSetup } from './setup.ts'
 
-/** Returns the rules for runs in this workspace. @throws FailureError `usage` that names every problem. */
+/** Returns the rules for runs in this workspace, and those of the caller as JSON. @throws FailureError `usage` that names every problem. */
 export function rulesInForce(setup: RuleSetup): LoadedRules {
-  const { config, paths, context, log } = setup
+  const { config, paths, context, log, ownRules } = setup
   const workspace = config.workspaceDir
   const trusted = createTrust(paths.trustedFolders).isTrusted(workspace)
-  const loaded = loadRules({ home: paths.home, userHome: context.env.HOME || '/', workspace, trusted })
+  const loaded = loadRules({ home: paths.home, userHome: context.env.HOME || '/', workspace, trusted, own: ownRules })
   for (const notice of loaded.notices) log('warn', notice)
   understood(loaded)
   checkTools(setup, loaded.written)
@@ -65,6 +65,8 @@ export type RulesInput = {
   readonly userHome: string
   readonly workspace: string
   readonly trusted: boolean
+  /** Rules of the calling program. */
+  readonly own?: readonly unknown[]
 }
 
 export type LoadedRules = {
@@ -81,18 +83,19 @@ export type LoadedRules = {
 type ParsedRules = Pick<LoadedRules, 'notices' | 'problems'> & { readonly rules: readonly Rule[] }
 
 /** Never throws for file system errors. Without a rules folder it costs one lookup per location. */
-export function loadRules({ home, userHome, workspace, trusted }: RulesInput): LoadedRules {
+export function loadRules({ home, userHome, workspace, trusted, own: given = [] }: RulesInput): LoadedRules {
   const places: Places = { workspace, home: userHome }
   const own = readFolder(join(home, 'rules'), places)
   const project = isSame(join(workspace, '.braidclaw'), home) ? nothing : readProject(workspace, trusted, places)
-  const rules = [...own.rules, ...project.rules]
+  const program = parseRules({ text: JSON.stringify(given), file: 'threads of the calling program', places })
+  const rules = [...own.rules, ...project.rules, ...program.rules]
   const twice = repeated(rules).map((name) => `two rules are called "${name}" (${filesOf(rules, name)}); rename one`)
   return {
     rules: rules.map(ruleThread),
     written: rules,
     ...(rules.length > 0 ? { journal: journalRules(rules, places) } : {}),
     notices: [...own.notices, ...project.notices],
-    problems: [...own.problems, ...project.problems, ...twice],
+    problems: [...own.problems, ...project.problems, ...program.problems, ...twice],
   }
 }
 

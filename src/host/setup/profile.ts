@@ -102,6 +102,6 @@ function createProfile(setup: Setup, shared: SharedProviders): Profile {
   }
 }
 
-function keyOf({ config, origins, paths, context: { env, cwd }, file, assumed, access }: Setup): string {
-  return sha256(JSON.stringify([config, origins, paths, Object.entries(env).sort(), cwd, file, assumed, access]))
+function keyOf({ config, origins, paths, context: { env, cwd }, file, assumed, access, ownRules }: Setup): string {
+  return sha256(JSON.stringify([config, origins, paths, Object.entries(env).sort(), cwd, file, assumed, access, ownRules]))
 }

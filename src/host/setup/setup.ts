@@ -85,11 +85,11 @@ function resolve({ home, env, cwd, channels }: HostContext, flags: Flags, { stay
   throw new FailureError(code, loaded.problems.map(describeProblem))
 }
 
-export type RuleSetup = Pick<Setup, 'config' | 'paths' | 'context' | 'log'>
+export type RuleSetup = Pick<Setup, 'config' | 'paths' | 'context' | 'log' | 'ownRules'>
 
-/** Finds out whether there may be rules of the operator, without loading what reads them. */
-export function hasRuleFolders({ paths, config }: RuleSetup): boolean {
-  return [`${paths.home}/rules`, `${config.workspaceDir}/.braidclaw/rules`].some((folder) => existsSync(folder))
+/** Finds out whether there may be rules of the operator or the caller, without loading what reads them. */
+export function hasRules({ paths, config, ownRules = [] }: RuleSetup): boolean {
+  return ownRules.length > 0 || [`${paths.home}/rules`, `${config.workspaceDir}/.braidclaw/rules`].some((folder) => existsSync(folder))
 }
 
 export type WeakKey = { readonly name: string; readonly why: string }

@@ -250,7 +250,7 @@ export async function createToolRuntime({
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     if (refusal !== undefined) return refusal
     const tool = kit().tools.find(({ name }) => name === call.name)
-    const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || sourced(call.name) !== undefined) : undefined
+    const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || isConfined(sourced(call.name))) : undefined
     if (dry !== undefined) return dry
     if (call.name === 'shell' && call.input.background === true) starts.set(call.id, action)
     const ran = await withGitFailure(policy.workspace, call.name, await kit().execute(action, signal))
@@ -368,20 +368,27 @@ export async function createToolRuntime({
   }
 }
 
+/** The sources of external tools that no sandbox confines. */
+const unconfined: { readonly [source: string]: string | undefined } = { claw: 'the claw', program: 'the calling program' }
+
+function isConfined(tool: SourcedTool | undefined): boolean {
+  return tool !== undefined && unconfined[tool.source] === undefined
+}
+
 /** Binds the plan of an external tool to its file and bytes, so that an approval of one version does not cover another. */
 function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
   if (!tool || judged.verdict === 'deny') return judged
   const why = tool.changed()
   if (why !== undefined) return { ...judged, verdict: 'deny', rule: 'tool.changed', reason: `${visible(why)}; nothing was run` }
   const { source, sha256: bytes } = tool
-  const kind =
-    source === 'claw'
-      ? 'a tool of the claw: what it does is neither confined nor foreseen'
-      : 'an executable: what it does is confined, not foreseen'
+  const place = unconfined[source]
+  const kind = place
+    ? `a tool of ${place}: what it does is neither confined nor foreseen`
+    : 'an executable: what it does is confined, not foreseen'
   const reason = judged.reason.startsWith('touches neither') ? kind : judged.reason
   const plan = sha256(JSON.stringify([judged.plan, source, bytes]))
-  // A claw runs outside the sandbox, so it may read and send anything; the operator vouches for a tool that security.allow_tools names.
-  const labels = source === 'claw' && judged.risk !== 'low' ? { labels: ['reads_untrusted', 'sends'] as const } : {}
+  // It runs outside the sandbox, so it may read and send anything; who names its risk low vouches for it.
+  const labels = place && judged.risk !== 'low' ? { labels: ['reads_untrusted', 'sends'] as const } : {}
   return { ...judged, ...labels, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
 }
 

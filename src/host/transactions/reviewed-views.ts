@@ -32,7 +32,7 @@ import { createIgnoredPaths } from '../../workspace/git/ignored-paths.ts'
 import { readMoves } from '../../workspace/git/read-moves.ts'
 import type { Setup } from '../api.ts'
 import { policyOf } from '../setup/effective-policy.ts'
-import { hasRuleFolders, type RuleSetup } from '../setup/setup.ts'
+import { hasRules, type RuleSetup } from '../setup/setup.ts'
 import { admitBy, type ChangeJudge, type JudgedSet, lookOnce, refusedBack } from './admit-changes.ts'
 import { type CommandViews, createCommandViews, type ViewsOptions } from './command-views.ts'
 import { createSweep, type Sweep } from './direct-sweep.ts'
@@ -241,7 +241,7 @@ export function createChangeRules(setup: RuleSetup) {
 
 /** Loads the rules without their warnings, which were given when the run began. */
 async function load(setup: RuleSetup) {
-  if (!hasRuleFolders(setup)) return []
+  if (!hasRules(setup)) return []
   const { rulesInForce } = await import('../setup/operator-rules.ts')
   return rulesInForce({ ...setup, log: () => {} }).written
 }

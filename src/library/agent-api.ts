@@ -1,0 +1,95 @@
+/** Declares an agent as a program sees it, whether it runs in this process or drives the executable. */
+
+import { isObject } from '../kit/json.ts'
+import type { ModelCall } from '../providers/model-call.ts'
+import type { ChangeSet } from '../runtime/changes.ts'
+import type { AgentEvent, Ending, JsonObject, Mode, Proposal } from '../runtime/event.ts'
+import type { Provider } from '../runtime/port.ts'
+import type { AnyUserThread } from '../runtime/threads/thread.ts'
+import type { OwnTool } from './own-tool.ts'
+
+/** A rule in the format of the rule files: `name`, `on`, `when`, `block`, `reason` and so on. */
+export type RuleAsJson = { readonly name: string; readonly on: JsonObject; readonly [member: string]: unknown }
+
+export type AgentOptions = {
+  /** The workspace; default: the current folder. */
+  readonly cwd?: string
+  /** The folder for memory and receipts; default: BRAIDCLAW_HOME or ~/.braidclaw. */
+  readonly home?: string
+  /** Replaces the environment of the process; API keys are looked up here. */
+  readonly env?: Readonly<Partial<Record<string, string>>>
+  /** `provider/model` of the configuration. */
+  readonly model?: string
+  /** How much the agent may do without asking. */
+  readonly permissionMode?: 'readonly' | 'supervised' | 'full'
+  readonly maxTurns?: number
+  /** A custom provider; replaces the configured one. */
+  readonly provider?: Provider
+  /** A custom provider as a plain function. */
+  readonly modelCall?: ModelCall
+  /**
+   * Custom b-threads, or rules as JSON (docs/rules.md): they can block actions of a run, and threads can request calls, but they cannot permit
+   * anything.
+   */
+  readonly threads?: readonly (AnyUserThread | RuleAsJson)[]
+  /** Tools of the calling program: each call passes the gate and leaves a receipt. */
+  readonly tools?: readonly OwnTool[]
+  /** `new` (default), `latest`, or the id of a conversation to continue. */
+  readonly conversation?: string
+  /** Receives log lines, redacted; default: no log. */
+  readonly log?: (line: string) => void
+}
+
+export type AskedChanges = ChangeSet & { readonly patch: string }
+
+export type BraidClaw = {
+  /**
+   * Runs one turn. It yields events until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A call that needs
+   * approval arrives as `approval_gate`: answer with `approve`, or the question expires after ten minutes. A second turn during a running
+   * one yields the error `busy` and ends; a turn after `close` does the same with `closed`.
+   * @throws Error when the configuration, workspace or memory cannot be used; the message says what to do
+   */
+  run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent>
+  /**
+   * Adds a thread later: it takes part in the running turn from now on, and in all later turns.
+   * @returns undefined when the thread takes part and the record has it on disk, else the reason
+   */
+  addThread(thread: AnyUserThread): Promise<string | undefined>
+  /**
+   * @param gateId the `gateId` of the event: RUN/CALL, as `braidclaw approvals` shows it
+   * @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it
+   */
+  approve(
+    gateId: string,
+    decision: { readonly allow: boolean; readonly by?: string; readonly note?: string; readonly part?: string },
+  ): Promise<string | undefined>
+  /**
+   * Returns what an open gate asks to change in the workspace, and the same as a patch for `git apply`; undefined when it is about something
+   * else than files. With `revise` a program can accept a part: pass the returned `part` to `approve`.
+   */
+  changes(gateId: string): Promise<AskedChanges | undefined>
+  /** Returns the proposal that an open gate asks about. */
+  gate(gateId: string): Proposal | undefined
+  /** Cancels the running turn, also one that has only just begun. */
+  cancel(): void
+  setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): Promise<string | undefined>
+  /** How the latest run ended. */
+  ending(): Ending | undefined
+  conversationId(): string | undefined
+  /** The id of the latest turn; `replay` takes it. */
+  runId(): string | undefined
+  /**
+   * Cancels the running turn, waits until the cancellation is on disk (at most three seconds) and frees everything. No turn can begin
+   * afterwards.
+   */
+  close(): Promise<void>
+}
+
+/** Tells a rule in JSON from a thread, which has functions. */
+export function isRule(thread: AnyUserThread | RuleAsJson): thread is RuleAsJson {
+  return isObject(thread) && 'on' in thread && !('bid' in thread)
+}
+
+export function isThread(thread: AnyUserThread | RuleAsJson): thread is AnyUserThread {
+  return !isRule(thread)
+}

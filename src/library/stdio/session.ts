@@ -1,0 +1,258 @@
+/**
+ * Serves one agent to one client over lines of JSON: prompts in, events out; after a `hello` also approvals, the client's own tools and model,
+ * and credits. It runs on Node too.
+ */
+
+import { FailureError } from '../../host/failure.ts'
+import { within } from '../../kit/abort.ts'
+import { errorText } from '../../kit/errors.ts'
+import { escapeHidden } from '../../kit/escape.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
+import { createLineSplitter, type Line } from '../../kit/lines.ts'
+import { createWaiters } from '../../kit/queue.ts'
+import { fieldsOf } from '../../kit/wire.ts'
+import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import type { BraidClaw } from '../agent-api.ts'
+import { type ClientCalls, type ClientParts, createClientCalls } from './client-calls.ts'
+import { type ClientLine, longestLine, readLine } from './protocol.ts'
+import { protocolVersion, refuseProtocol, type ServerLine } from './server-line.ts'
+
+export type ServedAgent = Omit<BraidClaw, 'addThread'>
+
+export type SessionOptions = {
+  readonly input: AsyncIterable<Uint8Array | string>
+  readonly output: NodeJS.WritableStream
+  /** The version of the program. */
+  readonly version: string
+  /** Stops the session: the running turn is cancelled. */
+  readonly signal?: AbortSignal
+  /** Called once; without parts the client only sends prompts. @throws Error when the parts cannot be used; the message says why */
+  open(client: ClientParts | undefined): ServedAgent
+  /** Called for each question in a session without `hello`, where the client cannot answer. */
+  unanswered?(gateId: string): Promise<void>
+}
+
+export type SessionEnd = Ending['code'] | 'usage'
+
+const capabilities = ['prompt', 'approve', 'changes', 'cancel', 'mode', 'tools', 'modelCall', 'threads', 'credits', 'close']
+/** More requests without an answer end the session, so that a client that never reads cannot fill the memory. */
+const mostOpen = 64
+/** How long turns may take to end when the client has gone, in milliseconds. */
+export const goodbyeMs = 5_000
+
+/** Waits while the reader is slow; drops the line when the reader has gone. */
+type Put = (line: ServerLine | AgentEvent) => Promise<void> | undefined
+type Session = SessionOptions & { readonly put: Put; readonly stop: AbortController; readonly lines: AsyncGenerator<Line> }
+
+/** Serves until the input ends, the client goes, or `signal` aborts. @returns how the session ended; a failed turn decides */
+export async function serveSession(options: SessionOptions): Promise<SessionEnd> {
+  // Node 20 may collect what AbortSignal.any returns.
+  const stop = new AbortController()
+  const end = () => stop.abort()
+  for (const event of ['close', 'error']) options.output.on(event, end)
+  options.signal?.addEventListener('abort', end, { once: true })
+  if (options.signal?.aborted) end()
+  const session = { ...options, stop, put: putter(options.output, stop.signal), lines: linesOf(options.input, stop.signal) }
+  const first = await session.lines.next()
+  if (first.done) return stop.signal.aborted ? 'cancelled' : 'answered'
+  return isHello(first.value) ? framed(session, first.value) : plain(session, first.value)
+}
+
+function putter(output: NodeJS.WritableStream, stop: AbortSignal): Put {
+  const room = createWaiters()
+  output.on('drain', room.wake)
+  stop.addEventListener('abort', room.wake, { once: true })
+  return (line) => (!output.writable || output.write(`${escapeHidden(JSON.stringify(line))}\n`) || stop.aborted ? undefined : room.sleep())
+}
+
+/** Yields lines that are not empty. Ends with the input, or as soon as `stop` aborts. */
+async function* linesOf(input: SessionOptions['input'], stop: AbortSignal): AsyncGenerator<Line> {
+  const splitter = createLineSplitter(longestLine, 'strict')
+  const pieces = input[Symbol.asyncIterator]()
+  const state = { wake: () => {} }
+  stop.addEventListener('abort', () => state.wake(), { once: true })
+  const next = () =>
+    new Promise<IteratorResult<Uint8Array | string> | undefined>((resolve, reject) => {
+      state.wake = () => resolve(undefined)
+      pieces.next().then(resolve, reject)
+    })
+  while (!stop.aborted) {
+    const piece = await next()
+    if (piece === undefined) return
+    const last = piece.done ? splitter.end() : undefined
+    for (const line of piece.done ? (last ? [last] : []) : splitter.push(piece.value)) if (!line.ok || line.text.trim() !== '') yield line
+    if (piece.done) return
+  }
+}
+
+function isHello({ ok, text }: Line): boolean {
+  const value = ok ? parseJson(text) : undefined
+  return isObject(value) && 'hello' in value
+}
+
+const readIn = (line: Line, isFramed: boolean): ReturnType<typeof readLine> => (line.ok ? readLine(line.text, isFramed) : line)
+
+/** Takes the prompts one after the other; the next line is read when the turn before it has ended. */
+async function plain({ put, stop: { signal }, lines, open, unanswered }: Session, first: Line): Promise<SessionEnd> {
+  const agent = open(undefined)
+  const state: { end: SessionEnd } = { end: 'answered' }
+  async function take(given: Line): Promise<void> {
+    const read = readIn(given, false)
+    const error = read.ok ? '"hello" is the first line, or none' : read.error
+    const isPrompt = read.ok && read.line.prompt !== undefined
+    const turn: { failed?: SessionEnd } = isPrompt ? {} : { failed: 'usage' }
+    const events = isPrompt
+      ? eventsOf(agent, read.line.prompt, signal, (failed) => Object.assign(turn, { failed }))
+      : failure('bad_input', error)
+    for await (const event of events) {
+      await put(event)
+      if (event.type === 'approval_gate') await unanswered?.(event.gateId)
+    }
+    const end = turn.failed ?? agent.ending()?.code ?? 'error'
+    if (end !== 'answered') state.end = end
+  }
+  try {
+    await take(first)
+    for await (const line of lines) await take(line)
+  } finally {
+    await agent.close()
+  }
+  return signal.aborted ? 'cancelled' : state.end
+}
+
+/** Yields the events of a turn, also of one that cannot begin. After `done` the agent is ready for the next turn. */
+export async function* eventsOf(
+  agent: Pick<ServedAgent, 'run'>,
+  prompt = '',
+  stop?: AbortSignal,
+  failed?: (end: SessionEnd) => void,
+): AsyncGenerator<AgentEvent> {
+  let last: AgentEvent | undefined
+  try {
+    for await (const event of agent.run(prompt, stop)) {
+      if (event.type === 'done') last = event
+      else yield event
+    }
+    if (last !== undefined) yield last
+  } catch (error) {
+    const code = error instanceof FailureError ? error.code : 'error'
+    failed?.(code)
+    yield* failure(code, errorText(error))
+  }
+}
+
+function failure(code: string, message: string): AgentEvent[] {
+  return [
+    { type: 'error', code, message, recoverable: true },
+    { type: 'done', stopReason: 'error' },
+  ]
+}
+
+/** Speaks with a client that said hello: lines with ids, in both directions. */
+async function framed({ put, stop, lines, version, open }: Session, first: Line): Promise<SessionEnd> {
+  const refuse = async (code: string, message: string): Promise<SessionEnd> => {
+    await put({ error: { code, message } })
+    return 'usage'
+  }
+  // A client of another version may send members that this one does not know.
+  const { protocol, client: name = 'this client' } = fieldsOf(fieldsOf(parseJson(first.text)).hello)
+  const refusal = typeof protocol === 'number' ? refuseProtocol(protocol, String(name).slice(0, 80), `braidclaw ${version}`) : undefined
+  if (refusal !== undefined) return refuse('protocol', refusal)
+  const read = readLine(first.text, true)
+  if (!read.ok || !read.line.hello) return refuse('hello', read.ok ? 'the first line has another member' : read.error)
+  const { hello } = read.line
+  const calls = createClientCalls(put, stop.signal)
+  let agent: ServedAgent
+  try {
+    agent = open(calls.partsOf(hello))
+  } catch (error) {
+    return refuse('hello', errorText(error))
+  }
+  const client = createClient({ agent, calls, put, stop: stop.signal, credits: hello.credits })
+  await put({ hello: { protocol: protocolVersion, version, capabilities } })
+  for await (const line of lines) if ((await client.take(line)) === 'end') break
+  const end = client.end()
+  stop.abort()
+  await within(goodbyeMs, client.settled())
+  await agent.close()
+  return end
+}
+
+type ClientOptions = {
+  readonly agent: ServedAgent
+  readonly calls: ClientCalls
+  readonly put: Put
+  readonly stop: AbortSignal
+  readonly credits: number | undefined
+}
+
+function createClient({ agent, calls, put, stop, credits = Number.POSITIVE_INFINITY }: ClientOptions) {
+  const open = new Set<Promise<void>>()
+  const turns = new Map<string, AbortController>()
+  const state = { credits, hasFlooded: false }
+  const granted = createWaiters()
+  stop.addEventListener('abort', () => {
+    for (const turn of turns.values()) turn.abort()
+    granted.wake()
+  })
+
+  async function prompt(id: string, text: string): Promise<void> {
+    const turn = new AbortController()
+    turns.set(id, turn)
+    for await (const event of eventsOf(agent, text, turn.signal)) {
+      while (state.credits < 1 && !stop.aborted) await granted.sleep()
+      state.credits -= 1
+      await put({ id, event, ...about(event) })
+    }
+    turns.delete(id)
+  }
+
+  /** Adds what the program of the client can ask its agent synchronously. */
+  function about(event: AgentEvent): Pick<ServerLine, 'conversation' | 'proposal' | 'ending'> {
+    if (event.type === 'init') return { conversation: agent.conversationId() }
+    if (event.type === 'approval_gate') return { proposal: agent.gate(event.gateId) }
+    return event.type === 'done' ? { ending: agent.ending() } : {}
+  }
+
+  const fail = async (id: string | undefined, code: string, message: string) =>
+    put({ ...(id === undefined ? {} : { id }), error: { code, message } })
+
+  /** Does what the line asks for. */
+  async function obey({ id = '', ...line }: ClientLine): Promise<void> {
+    const { approve, mode } = line
+    if (line.prompt !== undefined)
+      await (turns.has(id) ? fail(id, 'twice', 'a prompt with this id runs; give each its own') : prompt(id, line.prompt))
+    else if (approve) await put({ id, rejected: (await agent.approve(approve.gateId, approve)) ?? null })
+    else if (line.changes !== undefined) await put({ id, changes: (await agent.changes(line.changes)) ?? null })
+    else if (mode) await put({ id, rejected: (await agent.setMode(mode)) ?? null })
+    else if (line.hello) await fail(id, 'bad_input', '"hello" is the first line, and comes once')
+    if (line.cancel) id === '' ? agent.cancel() : turns.get(id)?.abort()
+    if (line.credit === undefined) return
+    state.credits += line.credit
+    granted.wake()
+  }
+
+  return {
+    async take(given: Line): Promise<'end' | undefined> {
+      const read = readIn(given, true)
+      if (!read.ok) return void (await fail(read.id, 'bad_input', read.error))
+      const { close, result, piece } = read.line
+      if (close) return 'end'
+      if (result || piece) {
+        const id = result?.id ?? piece?.id
+        if (!calls.take(read.line)) await fail(undefined, 'unknown_call', `"${id}" is not open: it was answered already or never asked`)
+        return undefined
+      }
+      const work = obey(read.line)
+        .catch((error: unknown) => fail(read.line.id, 'failed', errorText(error)))
+        .then(() => void open.delete(work))
+      open.add(work)
+      if (open.size <= mostOpen) return undefined
+      state.hasFlooded = true
+      void fail(undefined, 'too_many', `more than ${mostOpen} requests wait for their answers; read them first`)
+      return 'end'
+    },
+    end: (): SessionEnd => (state.hasFlooded ? 'usage' : turns.size > 0 ? 'cancelled' : 'answered'),
+    settled: () => Promise.all(open),
+  }
+}
