@@ -29,7 +29,8 @@ export async function readJsonBody(
       'accept-encoding': 'identity',
     })
   if (Number(headers.get('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes)
-  const bytes = await within(maxMs, headers.has('content-length') ? request.bytes() : collect(request, maxBytes))
+  const whole = async () => (headers.has('content-length') ? new Uint8Array(await request.arrayBuffer()) : collect(request, maxBytes))
+  const bytes = await within(maxMs, whole())
   if (!bytes) throw new HttpError(408, 'slow_body', `the body did not arrive within ${maxMs / 1000} seconds`, { connection: 'close' })
   const text = textIn(bytes)
   if (text.trim() === '') return { text: '{}', value: {} }
