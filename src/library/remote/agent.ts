@@ -1,0 +1,75 @@
+/** Creates agents on Node: it drives the executable over stdio and offers the same interface as the library in Bun. */
+
+import { type AgentOptions, type BraidClaw, isThread } from '../agent-api.ts'
+import { findExecutable } from '../executable.ts'
+import { describeTool } from '../own-tool.ts'
+import { createLink, failed, type Known } from './link.ts'
+
+export type RemoteOptions = AgentOptions & {
+  /** The path of the braidclaw program; default: see findExecutable. */
+  readonly executable?: string
+}
+
+/**
+ * Creates an agent that runs as a child process. The first run starts the child; a later run starts it again if it has died, and continues the
+ * conversation.
+ * @throws Error for a thread with functions, a provider, or a tool that cannot be described: they cannot leave this process
+ */
+export function createAgent(options: RemoteOptions = {}): BraidClaw {
+  const known: Known = { gates: new Map() }
+  const state = { closed: false }
+  const start = () => ({
+    program: findExecutable(options),
+    argv: argvOf({ ...options, conversation: known.conversation ?? options.conversation }),
+    cwd: options.cwd ?? process.cwd(),
+    env: environment(options),
+  })
+  const link = createLink({ options, hello: helloOf(options), known, start })
+  return {
+    async *run(prompt, signal) {
+      yield* state.closed ? failed('closed', 'this agent is closed; create another one') : link.run(prompt, signal)
+    },
+    addThread: () => Promise.resolve(`${functionThread}; give rules in JSON as "threads" when you create the agent`),
+    async approve(gateId, { by = 'program', ...decision }) {
+      const reply = await link.ask({ approve: { gateId, by, ...decision } })
+      const rule = reply ? (reply.rejected ?? undefined) : 'approval'
+      if (rule === undefined) known.gates.delete(gateId)
+      return rule
+    },
+    changes: async (gateId) => (await link.ask({ changes: gateId }))?.changes ?? undefined,
+    gate: (gateId) => known.gates.get(gateId),
+    cancel: () => void link.send({ cancel: true }),
+    async setMode(mode) {
+      const reply = await link.ask({ mode })
+      return reply ? (reply.rejected ?? undefined) : 'modes'
+    },
+    ending: () => known.ending,
+    conversationId: () => known.conversation,
+    runId: () => known.run,
+    async close() {
+      state.closed = true
+      await link.end()
+    },
+  }
+}
+
+const functionThread = 'a thread with functions cannot join an agent in another process'
+
+function helloOf({ threads = [], tools = [], modelCall, provider }: RemoteOptions): object {
+  const functions = threads.find(isThread)
+  if (functions) throw new Error(`thread ${JSON.stringify(functions.name)}: ${functionThread}; write it as a rule in JSON (docs/rules.md)`)
+  if (provider) throw new Error('provider: it cannot answer an agent in another process; give a modelCall')
+  return { tools: tools.map(describeTool), threads, modelCall: modelCall !== undefined }
+}
+
+function argvOf({ cwd = process.cwd(), model, permissionMode, maxTurns, conversation = 'new' }: RemoteOptions): string[] {
+  const flags = { workspace: cwd, model, autonomy: permissionMode, 'max-turns': maxTurns }
+  const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, String(value)]))
+  const resume = conversation === 'new' ? [] : conversation === 'latest' ? ['--continue'] : ['--resume', conversation]
+  return ['stdio', '--quiet', ...given, ...resume]
+}
+
+function environment({ env = process.env, home }: RemoteOptions): { readonly [name: string]: string } {
+  const given = { PATH: process.env.PATH, ...env, ...(home === undefined ? {} : { BRAIDCLAW_HOME: home }) }
+  return Object.fromEntries(Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+}

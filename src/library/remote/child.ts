@@ -1,0 +1,87 @@
+/** Starts the executable as a child that speaks lines of JSON, and ends it by its process number. It runs on Node too. */
+
+import { spawn } from 'node:child_process'
+import { parseJson } from '../../kit/json.ts'
+import { createLineSplitter } from '../../kit/lines.ts'
+import { createWaiters } from '../../kit/queue.ts'
+import { isServerLine, type ServerLine } from '../stdio/server-line.ts'
+
+export type ChildOptions = {
+  readonly program: string
+  readonly argv: readonly string[]
+  readonly cwd: string
+  readonly env: { readonly [name: string]: string }
+  readonly onLine: (line: ServerLine) => void
+  /** Receives what the child writes to stderr. */
+  readonly onLog: (line: string) => void
+  /** Called once, when the child has ended and its last line was read; `why` is a sentence. */
+  readonly onEnd: (why: string) => void
+}
+
+/** A model request holds a whole conversation. In bytes. */
+const longestLine = 256 * 1024 * 1024
+
+export type LineChild = ReturnType<typeof startChild>
+
+export function startChild({ program, argv, cwd, env, onLine, onLog, onEnd }: ChildOptions) {
+  const child = spawn(program, [...argv], { cwd, env: { ...env }, stdio: ['pipe', 'pipe', 'pipe'] })
+  const { stdin, stdout, stderr } = child
+  const state = { said: '', ended: false, held: true }
+  const ended = new Promise<void>((resolve) => {
+    const end = (how: string) => {
+      if (state.ended) return
+      state.ended = true
+      onEnd(`the braidclaw process ${how}${state.said === '' ? '' : `: ${state.said}`}`)
+      resolve()
+    }
+    child.on('error', (error) => end(`could not be started (${error.message})`))
+    child.on('close', (code, signal) => end(signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`))
+  })
+  const [lines, log] = [createLineSplitter(longestLine), createLineSplitter(65_536)]
+  stdout.on('data', (piece: Uint8Array) => {
+    for (const value of lines.push(piece).map(({ text }) => parseJson(text))) if (isServerLine(value)) onLine(value)
+  })
+  stderr.on('data', (piece: Uint8Array) => {
+    for (const { text } of log.push(piece)) {
+      state.said = text
+      onLog(text)
+    }
+  })
+  // A child that has ended is reported by `close`.
+  stdin.on('error', () => {})
+
+  const room = createWaiters()
+  stdin.on('drain', room.wake)
+  void ended.then(room.wake)
+
+  /** @returns a promise to wait for while the child reads slowly */
+  function send(line: object): Promise<void> | undefined {
+    return state.ended || !stdin.writable || stdin.write(`${JSON.stringify(line)}\n`) ? undefined : room.sleep()
+  }
+
+  /** While it is held, the child keeps this process alive. In Bun a second ref needs a second unref. */
+  function hold(isHeld: boolean): void {
+    if (state.held === isHeld) return
+    state.held = isHeld
+    for (const handle of [child, stdin, stdout, stderr]) {
+      // Pipes of a child are sockets, whose types do not say that they can be held.
+      const method: unknown = Reflect.get(handle, isHeld ? 'ref' : 'unref')
+      if (typeof method === 'function') Reflect.apply(method, handle, [])
+    }
+  }
+
+  return {
+    send,
+    hold,
+    /** Asks the child to end, and kills it after `graceMs`. Resolves when it has ended. */
+    async end(graceMs: number): Promise<void> {
+      hold(true)
+      void send({ close: true })
+      stdin.end()
+      const late = setTimeout(() => child.kill('SIGKILL'), graceMs)
+      await ended
+      clearTimeout(late)
+    },
+    kill: () => void child.kill('SIGKILL'),
+  }
+}
