@@ -16,7 +16,14 @@ const shareRuns = 21
 
 /** `share` is bench/share.ts, compiled. */
 export async function measureParts(share: string): Promise<Part[]> {
-  return [...(await kernel()), ...(await shares(share)), ...(await memory()), ...(await discovery()), ...(await receipts())]
+  return [
+    ...(await kernel()),
+    ...(await shares(share)),
+    ...(await memory()),
+    ...(await discovery()),
+    ...(await receipts()),
+    ...(await stdio()),
+  ]
 }
 
 export function isMet({ value, atMost = Number.POSITIVE_INFINITY, atLeast = 0 }: Part): boolean {
@@ -96,6 +103,14 @@ async function receipts(): Promise<Part[]> {
     { what: 'receipts, append without fsync', value: number(append_us), unit: 'µs' },
     { what: 'receipts, append', value: number(append_fsync_us), unit: 'µs' },
     { what: 'receipts, verify', value: number(verify_per_s), unit: '/s', atLeast: 200_000 },
+  ]
+}
+
+async function stdio(): Promise<Part[]> {
+  const { events_per_s, first_event_ms } = await figures('stdio')
+  return [
+    { what: 'stdio, events of one turn', value: number(events_per_s), unit: '/s', atLeast: 10_000 },
+    { what: 'stdio, first event after the start', value: number(first_event_ms), unit: 'ms' },
   ]
 }
 
