@@ -95,5 +95,7 @@ const closed: readonly AgentEvent[] = [
 
 /** Returns the tools as the host takes them. @throws Error when the schema of one cannot be written as JSON Schema */
 export function programTools(tools: readonly OwnTool[], cwd: string): readonly ProgramTool[] {
-  return tools.map((tool) => ({ ...describeTool(tool), execute: (input, signal) => executeTool(tool, input, { signal, cwd }) }))
+  return tools
+    .filter(({ builtin }) => builtin === undefined)
+    .map((tool) => ({ ...describeTool(tool), execute: (input, signal) => executeTool(tool, input, { signal, cwd }) }))
 }

@@ -19,6 +19,8 @@ export type OwnTool = {
   readonly parameters: Schema | ZodSchema
   /** Default `medium`: a supervised agent asks before the call. A `low` one runs unasked, so give it only to what has no effect. */
   readonly risk?: Risk
+  /** Names a built-in tool of the agent, which has it in place of this one: the plain tools of braidclaw/tools do. */
+  readonly builtin?: string
   /**
    * Runs one call. A text is the result as it is, anything else becomes JSON; an error that it throws becomes a failed result. `signal` aborts
    * on timeout, cancel and stop; `cwd` is the workspace.

@@ -59,7 +59,7 @@ function helloOf({ threads = [], tools = [], modelCall, provider }: RemoteOption
   const functions = threads.find(isThread)
   if (functions) throw new Error(`thread ${JSON.stringify(functions.name)}: ${functionThread}; write it as a rule in JSON (docs/rules.md)`)
   if (provider) throw new Error('provider: it cannot answer an agent in another process; give a modelCall')
-  return { tools: tools.map(describeTool), threads, modelCall: modelCall !== undefined }
+  return { tools: tools.filter(({ builtin }) => builtin === undefined).map(describeTool), threads, modelCall: modelCall !== undefined }
 }
 
 function argvOf({ cwd = process.cwd(), model, permissionMode, maxTurns, conversation = 'new' }: RemoteOptions): string[] {
