@@ -182,6 +182,8 @@ export const commands: List = [
   { name: 'home restore', about: 'Make a home of a backup, in an empty folder; every digest is checked first', load: async () => (await import('./home/backup.ts')).restore },
   { name: 'home prune', about: 'Delete conversations that are older than the retention (receipts stay)', load: async () => (await import('./home/backup.ts')).prune },
   { name: 'doctor', about: 'Check home, config, memory, receipts, tools and terminal; say what to do about each finding', load: async () => (await import('./doctor/doctor.ts')).doctor },
+  { name: 'update', about: 'Say which command updates this program; changes nothing', load: async () => (await import('./home/uninstall.ts')).update },
+  { name: 'uninstall', about: 'Say what removes the program; --purge removes the home', load: async () => (await import('./home/uninstall.ts')).uninstall },
   { name: 'trust', about: "Trust a folder: its own AGENTS.md, settings and rules apply", load: async () => (await import('./home/config.ts')).trust },
   { name: 'completion', about: 'Print a completion script', load: async () => (await import('./home/completion.ts')).completion },
 ]
