@@ -15,7 +15,21 @@ const failing = (of: ChatResponse) => () => assertUsable(of)
 
 test('a text, a call without a text, and a text that was cut at the limit are answers', () => {
   for (const good of [response([{ type: 'text', text: 'Hi' }]), response(calls(1)), response([{ type: 'text', text: 'Hi' }], 'length')])
-    expect(assertUsable(good)).toBe(good)
+    expect(assertUsable(good)).toMatchObject(good)
+})
+
+test('an answer also has its text and its calls by the names final_text and tool_calls', () => {
+  const parts = [
+    { type: 'thinking' as const, text: 'hm' },
+    { type: 'text' as const, text: 'Hi ' },
+    ...calls(1),
+    { type: 'text' as const, text: 'there' },
+  ]
+  const { final_text, tool_calls } = assertUsable(response(parts))
+  expect({ final_text, tool_calls }).toEqual({
+    final_text: 'Hi there',
+    tool_calls: [{ id: 'c0', name: 't', input: {}, malformed: undefined }],
+  })
 })
 
 test('as many calls as are taken are an answer, one more is none', () => {

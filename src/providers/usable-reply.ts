@@ -1,23 +1,24 @@
 /** Refuses an unusable reply, so that no entrance mistakes it for an answer: a refusal, an empty reply, or a flood of calls. */
 
 import { type ChatResponse, type Provider, ProviderFailure } from '../runtime/port.ts'
+import { callOf } from '../runtime/request/think.ts'
 import { cut } from './wire/failure-of-response.ts'
 
 /** Allows far more calls in one reply than a working model requests; each call costs a judgement, a receipt and a result. */
 export const maxCalls = 256
 
-/** @returns the unchanged reply. @throws ProviderFailure `refused`, `empty` or `bad_response` */
+/** @returns the reply, with its text and its calls beside `parts`. @throws ProviderFailure `refused`, `empty` or `bad_response` */
 export function assertUsable(response: ChatResponse): ChatResponse {
   const { parts, stop, provider } = response
-  const calls = parts.filter(({ type }) => type === 'call').length
+  const calls = parts.flatMap((part) => (part.type === 'call' ? [callOf(part)] : []))
   const text = parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('')
   if (stop === 'content_filter') throw new ProviderFailure('refused', refusal(provider, text), { provider })
-  if (calls > maxCalls) {
-    const flood = `provider "${provider}" asked for ${calls} tool calls in one reply; at most ${maxCalls} are taken, and none of them was run`
+  if (calls.length > maxCalls) {
+    const flood = `provider "${provider}" asked for ${calls.length} tool calls in one reply; at most ${maxCalls} are taken, and none of them was run`
     throw new ProviderFailure('bad_response', flood, { provider })
   }
-  if (calls === 0 && text.trim() === '') throw new ProviderFailure('empty', emptiness(response), { provider })
-  return response
+  if (calls.length === 0 && text.trim() === '') throw new ProviderFailure('empty', emptiness(response), { provider })
+  return { ...response, final_text: text, tool_calls: calls }
 }
 
 /** The forms in which models write a call when their server does not read it: `<tool_call>`, `<function=…>`, `[TOOL_CALLS]`. */

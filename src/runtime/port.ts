@@ -74,6 +74,9 @@ export type Meter = (quote: Quote) => Promise<Grant>
 
 export type ChatResponse = {
   readonly parts: readonly Part[]
+  /** The text and the calls of `parts`, which a provider need not give. */
+  readonly final_text?: string
+  readonly tool_calls?: readonly Call[]
   readonly stop: 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'other'
   readonly usage: Usage
   /** The model that answered; behind `reliable` or `router` it may differ from the requested one. */

@@ -134,7 +134,7 @@ export async function judgeFor({ by, call, judge, redact, usedIds }: Judging): P
 
 type JudgedCall = Extract<ExternalEvent, { type: 'judged' }>
 
-function callOf({ id, name, input, malformed }: Call): Call {
+export function callOf({ id, name, input, malformed }: Call): Call {
   return { id, name, input, malformed }
 }
 
