@@ -68,22 +68,29 @@ function placesOf(name: string, bytes: Buffer): number[] {
   return places
 }
 
+export type CompileOptions = {
+  readonly entry: string
+  readonly outfile: string
+  /** The Bun that runs it on another platform; default: the one that builds. */
+  readonly runtime?: { readonly path: string; readonly target: string } | undefined
+}
+
 export type Compiled = { readonly ok: true; readonly bytes: number } | { readonly ok: false; readonly message: string }
 
 /**
  * Builds beside `outfile` and renames, so that a failed build leaves the old file and only a regular file is ever replaced. The executable
  * contains its name: the same entry under another name gives other bytes.
  */
-export async function compile({ entry, outfile }: { readonly entry: string; readonly outfile: string }): Promise<Compiled> {
+export async function compile({ entry, outfile, runtime }: CompileOptions): Promise<Compiled> {
   const old = statSync(outfile, { throwIfNoEntry: false })
   if (old !== undefined && !old.isFile()) return { ok: false, message: `${outfile} is no regular file; choose another name` }
   mkdirSync(dirname(outfile), { recursive: true })
   const scratch = mkdtempSync(join(dirname(outfile), '.build-'))
   const built = join(scratch, basename(outfile))
+  const platform = runtime ? [`--compile-executable-path=${runtime.path}`, `--target=${runtime.target}`] : []
+  const bun = [process.execPath, '--config=/dev/null', '--no-env-file', 'build', ...FLAGS, ...platform, entry, `--outfile=${built}`]
   try {
-    const child = Bun.spawn([process.execPath, '--config=/dev/null', '--no-env-file', 'build', ...FLAGS, entry, `--outfile=${built}`], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
+    const child = Bun.spawn(bun, { stdio: ['ignore', 'pipe', 'pipe'] })
     const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
     if (code !== 0) return { ok: false, message: `bun build ended with exit code ${code}:\n${stdout}${stderr}` }
     const closed = closeDoors(built)

@@ -1,6 +1,6 @@
 /** Returns the index of an agent's skills, for programs that start runners themselves: `import { getAgentSkillIndex } from 'braidclaw/skill-library'`. */
 
-import { openLibrary } from './open-library.ts'
+import { readLibraryFile, skillIndex } from './library-file.ts'
 
 export type IndexOptions = {
   /** Default: agent/library.yaml in the current folder. */
@@ -11,7 +11,7 @@ export type IndexOptions = {
 
 /** Returns the index; it is empty when the agent has no skill. @throws Error that says what is wrong with the library, by line, or that there is none */
 export function getAgentSkillIndex(agentId: string, { library = 'agent/library.yaml', role = agentId }: IndexOptions = {}): string {
-  const opened = openLibrary(library)
-  if (!opened.ok) throw new Error(opened.message)
-  return opened.getAgentSkillIndex(agentId, role)
+  const read = readLibraryFile(library)
+  if (!read.ok) throw new Error(read.message)
+  return skillIndex(read.skills, { id: agentId, role })
 }

@@ -1,10 +1,7 @@
 /** Opens agent/library.yaml with the files that it names, and answers what an agent, its worker and its tools ask of it. */
 
-import { readFileSync, realpathSync, statSync } from 'node:fs'
-import { dirname, isAbsolute, join, sep } from 'node:path'
-import { errorText, hasCode } from '../../kit/errors.ts'
+import { type LibraryFile, readLibraryFile, skillIndex } from './library-file.ts'
 import { type Skill, type SkillOwner, skillsOf } from './skill.ts'
-import { type LibraryProblem, type ReadContent, readSkillLibrary } from './skill-library.ts'
 import { openSkillSearch, type SkillSearch, skillsAnswer, skillsSearchSpec } from './skill-search.ts'
 
 export type AgentSkills = {
@@ -26,17 +23,11 @@ type OpenedLibrary =
       /** Returns the index; the name is the seed's. An agent without a role has its name as role. */
       readonly getAgentSkillIndex: (agentId: string, role?: string) => string
     }
-  | { readonly ok: false; readonly isMissing: boolean; readonly problems: readonly LibraryProblem[]; readonly message: string }
-
-const maxContentBytes = 262_144
+  | Extract<LibraryFile, { ok: false }>
 
 export function openLibrary(file: string): OpenedLibrary {
-  const text = textOf(file)
-  if (!text.ok) return { ok: false, isMissing: text.isMissing, problems: [], message: text.message }
-  const read = readSkillLibrary(text.text, contentReader(dirname(file)))
-  if (read.ok) return opened(read.skills)
-  const lines = read.problems.map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`)
-  return { ok: false, isMissing: false, problems: read.problems, message: lines.join('\n') }
+  const read = readLibraryFile(file)
+  return read.ok ? opened(read.skills) : read
 }
 
 function opened(skills: readonly Skill[]): OpenedLibrary {
@@ -65,38 +56,6 @@ function snapshotOf(skills: readonly Skill[]): string {
   return `${JSON.stringify({ version: 1, skills: entries })}\n`
 }
 
-/** Reads a file of a skill only below the folder of the library, also after links are followed. */
-function contentReader(folder: string): ReadContent {
-  return (path) => {
-    if (isAbsolute(path) || path.split(/[/\\]/).includes('..')) return refused(path, 'must be relative, without "..", below the library')
-    try {
-      const [root, file] = [realpathSync(folder), realpathSync(join(folder, path))]
-      if (!file.startsWith(`${root}${sep}`)) return refused(path, 'leads out of the folder of the library')
-      const { size } = statSync(file)
-      if (size > maxContentBytes) return refused(path, `has ${size} bytes; at most ${maxContentBytes} are allowed`)
-      return { ok: true, text: new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)) }
-    } catch (error) {
-      return refused(path, error instanceof TypeError ? 'is not UTF-8' : reasonOf(error))
-    }
-  }
-}
-
-function refused(path: string, why: string) {
-  return { ok: false, message: `${JSON.stringify(path)} ${why}` } as const
-}
-
-function textOf(file: string) {
-  try {
-    return { ok: true, text: readFileSync(file, 'utf8') } as const
-  } catch (error) {
-    return { ok: false, isMissing: hasCode(error, 'ENOENT'), message: `${JSON.stringify(file)} ${reasonOf(error)}` } as const
-  }
-}
-
-function reasonOf(error: unknown): string {
-  return hasCode(error, 'ENOENT') ? 'does not exist' : `cannot be read: ${errorText(error)}`
-}
-
 type AskedTask = { readonly title: string; readonly description: string }
 
 /** Limits how much of a description is matched; the purpose of a task stands at its beginning. */
@@ -106,31 +65,6 @@ const searchedText = 8_192
 export function matchSkill(skills: readonly Skill[], owner: SkillOwner, { title, description }: AskedTask): Skill | undefined {
   const texts = [title, description.slice(0, searchedText)]
   return skillsOf(skills, owner).find(({ invoke }) => invoke.some(({ matches }) => texts.some(matches)))
-}
-
-const heading = `# Skills
-
-These skills are written down. Before you do what one of them is about, call the tool skills_search with its name, and do what its text says.
-`
-
-/** Limits the index to about 2,000 tokens. */
-const maxBytes = 8_192
-
-/** Returns the index, always the same for the same library; empty when the agent has no skill. A long index is cut, with a note. */
-export function skillIndex(skills: readonly Skill[], owner: SkillOwner): string {
-  const own = skillsOf(skills, owner)
-  if (own.length === 0) return ''
-  const lines: string[] = []
-  let bytes = Buffer.byteLength(heading) + 100
-  for (const { name, summary } of own) {
-    const line = `- ${name}: ${summary}`
-    bytes += Buffer.byteLength(line) + 1
-    if (bytes > maxBytes) break
-    lines.push(line)
-  }
-  const left = own.length - lines.length
-  const rest = left === 0 ? [] : [`- and ${left} more: find them with skills_search`]
-  return `${[heading, ...lines, ...rest].join('\n')}\n`
 }
 
 /**

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { matchSkill, skillIndex } from './open-library.ts'
+import { skillIndex } from './library-file.ts'
+import { matchSkill } from './open-library.ts'
 import type { Skill } from './skill.ts'
 import { type LibraryProblem, readSkillLibrary } from './skill-library.ts'
 import { openSkillSearch } from './skill-search.ts'

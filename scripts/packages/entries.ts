@@ -1,0 +1,46 @@
+/** Lists what the published package exports: each subpath, the source behind it, and where it runs. Exports, checks and tests follow this list. */
+
+export type Entry = {
+  /** As in `exports` of package.json: "." or "./name". */
+  readonly subpath: string
+  /** A path below the root of the repository. Its types are those of the subpath, and Bun runs it in process. */
+  readonly source: string
+  /**
+   * What runs on Node: the same source, which then uses no Bun API in anything it imports; another source with the same exports; or
+   * nothing, so that the subpath exists in Bun alone.
+   */
+  readonly node: 'same' | 'none' | `src/${string}.ts`
+}
+
+// biome-ignore format: a list to be read
+export const entries: readonly Entry[] = [
+  { subpath: '.', source: 'src/agent.ts', node: 'none' },
+  { subpath: './agent', source: 'src/agent.ts', node: 'none' },
+  { subpath: './unix', source: 'src/unix.ts', node: 'none' },
+  { subpath: './skill-library', source: 'src/control/skills/agent-skill-index.ts', node: 'same' },
+]
+
+/** Packages that stay imports when they are used on Node or in types: they become dependencies of the published package. */
+export const sharedPackages: readonly string[] = ['zod']
+
+/** Returns the name of an entry's files in `dist/`, without extension. */
+export function fileOf({ subpath }: Pick<Entry, 'subpath'>): string {
+  return subpath === '.' ? 'agent' : subpath.slice('./'.length)
+}
+
+export type Platform = {
+  /** What `process.platform` and `process.arch` are there. */
+  readonly os: string
+  readonly cpu: string
+  /** The package of Bun for it; its version is that of `bun` in package.json. */
+  readonly runtime: string
+}
+
+export const platforms: readonly Platform[] = [
+  { os: 'linux', cpu: 'x64', runtime: '@oven/bun-linux-x64' },
+  { os: 'linux', cpu: 'arm64', runtime: '@oven/bun-linux-aarch64' },
+]
+
+export function platformName({ os, cpu }: Platform): string {
+  return `${os}-${cpu}`
+}

@@ -1,0 +1,178 @@
+/** What is published, installed from its tarballs on a machine with Node and npm alone: it runs, and says what to type when it cannot. */
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { chmodSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { entries } from '../../../scripts/packages/entries.ts'
+import {
+  here,
+  installGlobally,
+  installInProject,
+  type Machine,
+  machine,
+  type Packages,
+  packages,
+  programBeside,
+  version,
+} from './packages.ts'
+
+let made: Packages
+let at: Machine
+let launcher: string
+beforeAll(async () => {
+  made = await packages()
+  at = machine(made.folder)
+  launcher = installGlobally(at, made.tarballs)
+}, 120_000)
+afterAll(() => made[Symbol.dispose]())
+
+describe('what is published', () => {
+  test('is at most 60 files besides the documentation, and nothing that runs when it is installed', () => {
+    const [main, platform] = made.packed
+    expect([main?.name, platform?.name]).toEqual(['braidclaw', `@braidclaw/${here}`])
+    const listed = Bun.spawnSync(['tar', 'tzf', main?.tarball ?? ''])
+      .stdout.toString()
+      .trim()
+      .split('\n')
+    const besides = listed.filter((path) => !/^package\/(docs|examples)\/|\.md$/.test(path))
+    expect(besides).toContain('package/bin/braidclaw')
+    expect(besides.length).toBeLessThanOrEqual(60)
+    const { private: isPrivate, scripts, devDependencies, engines, dependencies, optionalDependencies } = made.manifest
+    expect([isPrivate, scripts, devDependencies]).toEqual([undefined, undefined, undefined])
+    expect(engines).toEqual({ node: '>=20' })
+    expect(Object.keys(dependencies).filter((name) => name !== 'zod')).toEqual([])
+    expect(optionalDependencies).toEqual({ '@braidclaw/linux-x64': version, '@braidclaw/linux-arm64': version })
+  })
+
+  test('exports what the list of entries says, as the development package does', () => {
+    const subpaths = entries.map(({ subpath }) => subpath)
+    expect(Object.keys(made.manifest.exports)).toEqual([...subpaths, './package.json'])
+    const { exports: own } = JSON.parse(readFileSync(join(import.meta.dir, '../../../package.json'), 'utf8'))
+    expect(own).toEqual({
+      ...Object.fromEntries(entries.map(({ subpath, source }) => [subpath, `./${source}`])),
+      './package.json': './package.json',
+    })
+  })
+})
+
+describe('installed globally', () => {
+  test('there is no bun, and the offline helper answers', () => {
+    expect(at.run(['sh', '-c', 'command -v bun']).code).not.toBe(0)
+    writeFileSync(join(at.env.HOME ?? '', 'note.txt'), 'hello')
+    const asked = at.run([launcher, 'agent', '-C', '.', '-m', 'What files are here?'])
+    expect([asked.code, asked.stdout]).toEqual([0, expect.stringContaining('note.txt (5 bytes)')])
+    expect(at.run([launcher, '--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+  })
+
+  test('stdin, exit codes and signals are those of the program', async () => {
+    const filtered = at.run([launcher], { stdin: 'hello\n' })
+    expect([filtered.code, filtered.stdout]).toEqual([0, expect.stringContaining('Hello')])
+    expect(at.run([launcher, 'agent', '--no-such-flag']).code).toBe(2)
+    const child = Bun.spawn([launcher, 'agent'], { cwd: at.env.HOME, env: at.env, stdin: 'pipe', stdout: 'pipe', stderr: 'ignore' })
+    // The launcher has become the program: one process, which a signal to the launcher reaches.
+    const program = programBeside(launcher)
+    while (readlink(`/proc/${child.pid}/exe`) !== program) await Bun.sleep(1)
+    child.kill('SIGKILL')
+    await child.exited
+    expect(child.signalCode).toBe('SIGKILL')
+  })
+
+  test('it writes nothing into its own folder, so that it also runs from one that is read-only', () => {
+    const installed = dirname(dirname(dirname(programBeside(launcher))))
+    const state = () => Bun.spawnSync(['find', installed, '-printf', '%p %s %T@\n']).stdout.toString()
+    const before = state()
+    Bun.spawnSync(['chmod', '-R', 'a-w', installed])
+    expect(at.run([launcher, 'agent', '-m', 'What time is it?']).code).toBe(0)
+    Bun.spawnSync(['chmod', '-R', 'u+w', installed])
+    expect(state()).toBe(before)
+  })
+
+  test('update names the command for this kind of installation', () => {
+    const { stdout } = at.run([launcher, 'update', '--json'])
+    const prefix = dirname(dirname(launcher))
+    const update = `npm install -g --prefix ${prefix} braidclaw@latest`
+    expect(JSON.parse(stdout)).toMatchObject({ kind: 'npm, global', version, update })
+  })
+
+  test('the launcher costs at most 25 ms over the program itself', () => {
+    const median = (argv: readonly string[]) => {
+      const times = Array.from({ length: 15 }, () => {
+        const start = performance.now()
+        at.run([...argv, '--version'])
+        return performance.now() - start
+      })
+      return times.sort((a, b) => a - b)[7] ?? 0
+    }
+    const [through, alone] = [median([launcher]), median([programBeside(launcher)])]
+    console.log(`launcher ${through.toFixed(1)} ms, program alone ${alone.toFixed(1)} ms`)
+    expect(through - alone).toBeLessThan(25)
+  })
+})
+
+function readlink(path: string): string {
+  return Bun.spawnSync(['readlink', path]).stdout.toString().trim()
+}
+
+describe('the launcher finds the program', () => {
+  const program = () => join(made.folder, here)
+  /** Puts the packages where a package manager would. @returns what runs */
+  function lay(main: string, platform: string, linked?: string): string {
+    const project = join(at.dir, `layout-${Math.random().toString(36).slice(2)}`)
+    cpSync(join(made.folder, 'braidclaw'), join(project, main), { recursive: true })
+    mkdirSync(join(project, dirname(platform)), { recursive: true })
+    symlinkSync(program(), join(project, platform))
+    if (linked) symlinkSync(join(project, main), join(project, linked))
+    return join(project, linked ?? main, 'bin/braidclaw')
+  }
+  const pnpm = 'node_modules/.pnpm/braidclaw@1/node_modules'
+  test.each([
+    { where: 'beside its package', main: 'node_modules/braidclaw', modules: 'node_modules' },
+    { where: 'below it', main: 'lib/node_modules/braidclaw', modules: 'lib/node_modules/braidclaw/node_modules' },
+    { where: 'in a folder around it', main: 'node_modules/other/node_modules/braidclaw', modules: 'node_modules' },
+    { where: 'in the cache of npx', main: '.npm/_npx/1f/node_modules/braidclaw', modules: '.npm/_npx/1f/node_modules' },
+    { where: 'in the store of pnpm', main: `${pnpm}/braidclaw`, modules: pnpm, linked: 'node_modules/braidclaw' },
+  ])('$where', ({ main, modules, linked }) => {
+    expect(at.run([lay(main, `${modules}/@braidclaw/${here}`, linked), '--version'])).toEqual({
+      code: 0,
+      stdout: `${version}\n`,
+      stderr: '',
+    })
+  })
+})
+
+describe('when it cannot run, the launcher says why and what to type', () => {
+  const refusal = (launcher: string) => {
+    const { code, stdout, stderr } = at.run([launcher, '--version'])
+    expect([code, stdout]).toEqual([1, ''])
+    return stderr
+  }
+
+  test('the platform package may not be executed, is for another platform, or is missing, or the folder was moved', () => {
+    const project = installInProject(at, made.tarballs)
+    const [launcher, platforms] = [join(project, 'node_modules/.bin/braidclaw'), join(project, 'node_modules/@braidclaw')]
+    expect(at.run([launcher, '--version']).code).toBe(0)
+    chmodSync(join(platforms, here, 'bin/braidclaw'), 0o644)
+    expect(refusal(launcher)).toContain(`may not be executed; allow it with: chmod +x "${join(platforms, here)}/bin/braidclaw"`)
+    renameSync(join(platforms, here), join(platforms, 'linux-riscv'))
+    const again = `install it again with: cd "${project}" && npm install --include=optional braidclaw`
+    const other = `this machine is ${here}, but what is installed is for another one (${platforms}/linux-riscv)`
+    expect(refusal(launcher)).toBe(`braidclaw: ${other}; ${again}\n`)
+    rmSync(platforms, { recursive: true })
+    const missing = `the package @braidclaw/${here}, which has the program, is not installed (optional dependencies were left out)`
+    expect(refusal(launcher)).toBe(`braidclaw: ${missing}; ${again.replace('install it again', 'install it')}\n`)
+    const moved = join(at.dir, 'moved')
+    renameSync(join(project, 'node_modules/braidclaw'), moved)
+    expect(refusal(join(moved, 'bin/braidclaw'))).toBe(
+      `braidclaw: ${moved} was moved out of the folder it was installed in, and the package @braidclaw/${here} with the program is not beside it; install it again with: npm install -g braidclaw\n`,
+    )
+  })
+
+  test('nothing is published for this machine', () => {
+    const programs = join(at.dir, 'another-machine')
+    mkdirSync(programs)
+    writeFileSync(join(programs, 'uname'), '#!/bin/sh\necho "SunOS sparc"\n', { mode: 0o755 })
+    const env = { ...at.env, PATH: `${programs}:${at.env.PATH}` }
+    const { exitCode, stderr } = Bun.spawnSync([launcher, '--version'], { env })
+    expect([exitCode, stderr.toString()]).toEqual([1, expect.stringContaining('no program is published for SunOS sparc, only for Linux')])
+  })
+})
