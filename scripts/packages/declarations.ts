@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseSync } from 'oxc-parser'
-import { sharedPackages } from './entries.ts'
+import { typedPackages } from './entries.ts'
 
 type Node = { readonly type: string; readonly start: number; readonly end: number; readonly [key: string]: unknown }
 type Edit = { readonly start: number; readonly end: number; readonly to: Reference }
@@ -40,9 +40,13 @@ const keyOf = (symbol: Reference) => ('pack' in symbol ? `${symbol.pack}#${symbo
 export function rollDeclarations(files: readonly string[]): Rolled {
   const modules = new Map<string, Module>()
   function moduleAt(file: string): Module {
-    const read = modules.get(file) ?? readModule(file)
-    modules.set(file, read)
-    return read
+    const known = modules.get(file)
+    if (known) return known
+    const { stars, ...read } = readModule(file)
+    const passedOn = stars.flatMap((from) => [...moduleAt(from).exports.keys()].map((name) => [name, { file: from, name }] as const))
+    const module = { ...read, exports: new Map<string, Reference>([...passedOn, ...read.exports]) }
+    modules.set(file, module)
+    return module
   }
   /** Follows imports and exports from elsewhere to the declaration. */
   function resolve(symbol: Reference): Reference {
@@ -77,11 +81,12 @@ export function rollDeclarations(files: readonly string[]): Rolled {
     const { statements, imports } = moduleAt(file)
     return statements.has(name) || imports.has(name)
   }
-  if (globals.has('Bun')) throw new Error('a public type names a type of Bun, which Node does not have')
+  const foreign = ['Bun', 'Buffer', 'NodeJS'].find((name) => globals.has(name))
+  if (foreign) throw new Error(`a public type names ${foreign}, whose types not every program has; name the members that are needed`)
   const names = uniqueNames([...reached.values()], globals)
   const nameOf = (symbol: Reference) => names.get(keyOf(symbol)) ?? symbol.name
   const outside = [...reached.values()].filter((symbol) => 'pack' in symbol)
-  const unknown = outside.find(({ pack }) => !sharedPackages.includes(pack) && !pack.startsWith('node:'))
+  const unknown = outside.find(({ pack }) => !typedPackages.includes(pack) && !pack.startsWith('node:'))
   if (unknown) throw new Error(`a public type uses ${unknown.name} of ${unknown.pack}, which the package does not depend on`)
 
   const imports = outside.map((symbol) => `import type { ${symbol.name} as ${nameOf(symbol)} } from '${symbol.pack}'\n`)
@@ -133,18 +138,26 @@ function print({ text, comment, offset, edits }: Statement, nameOf: (to: Referen
   return `${comment === '' ? '' : `${comment}\n`}${declared}\n`
 }
 
-function readModule(file: string): Module {
+/** `stars`: the files whose exports it passes on whole. */
+function readModule(file: string): Module & { readonly stars: readonly string[] } {
   const text = readFileSync(file, 'utf8')
   const { program, comments, errors } = parseSync(file, text)
   if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`)
   const statements = new Map<string, Statement[]>()
   const imports = new Map<string, Reference>()
   const exports = new Map<string, Reference>()
+  const stars: string[] = []
   const from = (specifier: string, name: string): Reference =>
     specifier.startsWith('.') ? { file: declarationOf(join(dirname(file), specifier)), name } : { pack: specifier, name }
+  /** Returns the module for a name that means a whole one. */
+  function hereOrWhole(name: string): Reference {
+    const imported = imports.get(name)
+    return imported?.name === '*' ? imported : { file, name }
+  }
   function declare(node: Node, outer: Node): void {
     const kinds = node.type === 'VariableDeclaration' ? (node.declarations as Node[]) : [node]
     for (const declared of kinds) {
+      if (!declared.id) throw new Error(`${file}: ${node.type} in a declaration is not supported`)
       const { name } = declared.id as unknown as { readonly name: string }
       const comment = comments.findLast(
         ({ end, type, value }) =>
@@ -154,7 +167,7 @@ function readModule(file: string): Module {
         text: text.slice(node.start, node.end),
         comment: comment ? text.slice(comment.start, comment.end) : '',
         offset: node.start,
-        edits: referencesIn(node, (name) => ({ file, name }), from),
+        edits: referencesIn(node, hereOrWhole, from),
         isType: /^TS(TypeAlias|Interface)Declaration$/.test(node.type),
       }
       statements.set(name, [...(statements.get(name) ?? []), statement])
@@ -164,19 +177,22 @@ function readModule(file: string): Module {
   for (const node of program.body as unknown as Node[]) {
     const source = (node.source as { readonly value: string } | null | undefined)?.value
     const specifiers = (node.specifiers ?? []) as {
+      readonly type: string
       readonly local: { readonly name: string }
       readonly imported?: { readonly name: string }
       readonly exported?: { readonly name: string }
     }[]
-    if (node.type === 'ImportDeclaration')
-      for (const { local, imported } of specifiers) imports.set(local.name, from(source ?? '', imported?.name ?? 'default'))
+    if (node.type === 'ExportAllDeclaration') stars.push(declarationOf(join(dirname(file), source ?? '')))
+    else if (node.type === 'ImportDeclaration')
+      for (const { local, imported, type } of specifiers)
+        imports.set(local.name, from(source ?? '', imported?.name ?? (type === 'ImportNamespaceSpecifier' ? '*' : 'default')))
     else if (node.type !== 'ExportNamedDeclaration') declare(node, node)
     else if (node.declaration) declare(node.declaration as Node, node)
     else
       for (const { local, exported } of specifiers)
         exports.set(exported?.name ?? '', source === undefined ? { file, name: local.name } : from(source, local.name))
   }
-  return { statements, imports, exports }
+  return { statements, imports, exports, stars }
 }
 
 const declarationOf = (path: string) => path.replace(/\.(ts|js)$/, '.d.ts')
@@ -191,8 +207,19 @@ function referencesIn(
   const bound = new Set<string>()
   const note = (node: unknown) => {
     let first = node as Node
-    while (first.type === 'TSQualifiedName' || first.type === 'MemberExpression') first = (first.left ?? first.object) as Node
-    if (first.type === 'Identifier') edits.push({ start: first.start, end: first.end, to: here(String(first.name)) })
+    let member: Node | undefined
+    while (first.type === 'TSQualifiedName' || first.type === 'MemberExpression') {
+      member = (first.right ?? first.property) as Node
+      first = (first.left ?? first.object) as Node
+    }
+    if (first.type === 'Identifier') {
+      // The end of a declared name is that of its type.
+      const name = String(first.name)
+      const to = here(name)
+      // A member of a whole module that was imported.
+      if (to.name === '*' && member) edits.push({ start: first.start, end: member.end, to: { ...to, name: String(member.name) } })
+      else edits.push({ start: first.start, end: first.start + name.length, to })
+    }
   }
   function visit(node: Node): void {
     if (node.type === 'TSTypeParameter') bound.add((node.name as { readonly name: string }).name)

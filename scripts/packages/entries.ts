@@ -20,8 +20,8 @@ export const entries: readonly Entry[] = [
   { subpath: './skill-library', source: 'src/control/skills/agent-skill-index.ts', node: 'same' },
 ]
 
-/** Packages that stay imports when they are used on Node or in types: they become dependencies of the published package. */
-export const sharedPackages: readonly string[] = ['zod']
+/** Packages whose types a public type may name; they become dependencies of the published package. */
+export const typedPackages: readonly string[] = ['zod']
 
 /** Returns the name of an entry's files in `dist/`, without extension. */
 export function fileOf({ subpath }: Pick<Entry, 'subpath'>): string {

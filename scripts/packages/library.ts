@@ -4,14 +4,14 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { rollDeclarations } from './declarations.ts'
-import { type Entry, fileOf, sharedPackages } from './entries.ts'
+import { type Entry, fileOf } from './entries.ts'
 
 const root = join(import.meta.dir, '../..')
 
 export type Library = {
   /** The `exports` of package.json. */
   readonly exports: { readonly [subpath: string]: string | { readonly [condition: string]: string } }
-  /** The packages that the library needs at run time or for its types. */
+  /** The packages that its types name; what runs is bundled. */
   readonly packages: readonly string[]
 }
 
@@ -23,12 +23,12 @@ export async function buildLibrary(folder: string, entries: readonly Entry[]): P
     node === 'none' ? [] : [{ file: fileOf(entry), source: node === 'same' ? entry.source : node }],
   )
   const inBun = entries.flatMap((entry): Bundled[] => (entry.node === 'same' ? [] : [{ file: fileOf(entry), source: entry.source }]))
-  const used = await bundle({ entries: onNode, outdir: join(dist, 'node'), target: 'node' })
+  await bundle({ entries: onNode, outdir: join(dist, 'node'), target: 'node' })
   await bundle({ entries: inBun, outdir: join(dist, 'bun'), target: 'bun' })
   const typed = await writeDeclarations(join(dist, 'types'), entries)
   return {
     exports: { ...Object.fromEntries(entries.map((entry) => [entry.subpath, conditionsOf(entry)])), './package.json': './package.json' },
-    packages: [...new Set([...used, ...typed])].sort(),
+    packages: [...typed].sort(),
   }
 }
 
@@ -45,20 +45,22 @@ function conditionsOf(entry: Entry): { readonly [condition: string]: string } {
 type Bundled = { readonly file: string; readonly source: string }
 type BundleOptions = { readonly entries: readonly Bundled[]; readonly outdir: string; readonly target: 'node' | 'bun' }
 
-/** Bundles with what the entries share in files of its own. @returns the shared packages that the bundles import */
-async function bundle({ entries: all, outdir, target }: BundleOptions): Promise<readonly string[]> {
+/**
+ * Bundles the entries with all packages that they use, because one file loads faster than the many of a package; what several entries share
+ * is in files of its own.
+ */
+async function bundle({ entries: all, outdir, target }: BundleOptions): Promise<void> {
   const entries = [...new Map(all.map((entry) => [entry.file, entry])).values()]
-  if (entries.length === 0) return []
+  if (entries.length === 0) return
   // These files exist only here: they give the outputs their names.
   const stubs = Object.fromEntries(entries.map(({ file, source }) => [stub(file), `export * from '../${source}'\n`]))
   const deferred = deferredFrom(entries.map(({ source }) => source))
   const loaders = deferred.map((path) => `'${path}': () => require('../${path}')`)
-  const built = await Bun.build({
+  await Bun.build({
     entrypoints: Object.keys(stubs),
     files: { ...stubs, [stub('deferred')]: `export const load = { ${loaders.join(',\n')} }\n` },
     ...{ root, outdir, target, format: 'esm', splitting: true, splitRequire: false },
     minify: { syntax: true, whitespace: true, identifiers: false },
-    external: target === 'node' ? [...sharedPackages] : [],
     naming: { entry: '[name].js', chunk: 'chunk-[hash].js' },
     plugins: [
       {
@@ -68,10 +70,6 @@ async function bundle({ entries: all, outdir, target }: BundleOptions): Promise<
       },
     ],
   })
-  const scanner = new Bun.Transpiler({ loader: 'js' })
-  const texts = await Promise.all(built.outputs.filter(({ path }) => path.endsWith('.js')).map((output) => output.text()))
-  const imported = new Set(texts.flatMap((text) => scanner.scanImports(text).map(({ path }) => path)))
-  return sharedPackages.filter((name) => imported.has(name))
 }
 
 function stub(name: string): string {
@@ -80,7 +78,8 @@ function stub(name: string): string {
 
 /** A library serves no channel, so the servers and their pages stay out. */
 const served = /^src\/(cli|control|dashboard|channels\/(discord|telegram|http|fifo|filter|terminal))\//
-const dynamicImport = /\bimport\('(\.[^']+\.ts)'\)/g
+/** Leaves types alone: `typeof import('./x.ts')`, `import('./x.ts').Name`. */
+const dynamicImport = /(?<!typeof )\bimport\('(\.[^']+\.ts)'\)(?!\.[A-Z])/g
 
 /** Finds what the entries import only when they need it. A chunk for each of these would make a hundred files. */
 function deferredFrom(sources: readonly string[]): readonly string[] {
