@@ -1,45 +1,19 @@
 /** Exports the library for Unix programs: `import { llmCall, composeSystem, session, tools } from 'braidclaw/unix'`. */
 
-import { statSync } from 'node:fs'
 import { channelRows } from './channels/list.ts'
 import type { Conversation, ConversationChoice } from './host/api.ts'
-import type { FailureCode } from './host/failure.ts'
-import { asValue, type HostOptions, setUpFor, unended } from './host/open/library.ts'
+import { asValue, setUpFor, unended } from './host/open/library.ts'
 import { withConversation } from './host/open/open-host.ts'
 import { filterOptions } from './host/run/filter-options.ts'
 import { agentProfileOf, runAgent, sessionOf, soulOf } from './host/setup/agent-profile.ts'
 import { directCall } from './host/toolset/direct-call.ts'
-import { composeSystem as compose } from './memory/agent-files/compose-system.ts'
-import { appendSession, archiveSession, countSession, type Loaded, loadSession } from './memory/agent-files/session-file.ts'
+import type { Answer, LlmOptions, ToolInfo, ToolOptions, ToolRun } from './library/unix-api.ts'
 import type { JsonObject } from './runtime/event.ts'
-import type { Schema } from './runtime/port.ts'
 
 export type { HostOptions } from './host/open/library.ts'
+export type { Answer, LlmOptions, ToolInfo, ToolOptions, ToolRun } from './library/unix-api.ts'
+export { composeSystem, session } from './library/unix-api.ts'
 export type { Loaded, SessionEntry } from './memory/agent-files/session-file.ts'
-
-export type LlmOptions = HostOptions & {
-  /** Replaces the agent's soul; a text, never a path. */
-  readonly system?: string
-  /** `provider/model` of the configuration. */
-  readonly model?: string
-  /** Continues the conversation of the agent's session; otherwise a new conversation begins. */
-  readonly continue?: boolean
-  /** The agent whose soul, session and log are used; default: the configured agent, or "default". */
-  readonly agent?: string
-  /**
-   * The tools that the model may call: `default`, a folder of executables, or a JSON list. Absent: none. The call asks nobody, so it
-   * refuses every tool call that needs approval.
-   */
-  readonly tools?: string
-  readonly signal?: AbortSignal
-  /** Receives the answer piece by piece as the model writes it. */
-  readonly onText?: (piece: string) => void
-}
-
-/** `code` names the exit code of the command line (README). A failure may carry a text, for example an answer after a refused tool call. */
-export type Answer =
-  | { readonly ok: true; readonly text: string; readonly runId: string; readonly conversationId: string }
-  | { readonly ok: false; readonly code: FailureCode; readonly message: string; readonly text: string }
 
 /**
  * Sends one question and returns one answer: the filter as a function. The turn is journalled, redacted and written to the agent's files
@@ -74,52 +48,6 @@ async function ask(message: string, { system, tools: named, onText, signal, ...o
 async function refuse(conversation: Conversation, gateId: string): Promise<void> {
   await conversation.approve(gateId, { allow: false, by: 'nobody', note: 'a library call asks nobody' })
 }
-
-/**
- * Composes the system prompt of an agent's folder: exactly soul.md when nothing else is there, otherwise also context/*.md by name, pins
- * and summary.
- * @throws Error when the folder does not exist, or its soul cannot be read
- */
-export async function composeSystem(folder: string): Promise<string> {
-  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw new Error(`no folder "${folder}"; name that of an agent`)
-  const composed = await compose({ folder })
-  if (!composed.ok) throw new Error(composed.message)
-  return composed.text
-}
-
-/**
- * Reads and writes files of {"ts","role","content"} lines. It redacts nothing. All functions throw errno errors, except that a missing file
- * counts as empty.
- */
-export const session = {
-  /** Appends one line in one write, which is safe beside other writers. It creates the file and its folder when absent. */
-  append(file: string, role: string, content: string): void {
-    appendSession(file, [{ role, content }], Date.now())
-  },
-  /** Loads the last `limit` entries, or all without a limit. It skips torn and foreign lines and counts them in `unreadable`. */
-  load(file: string, limit?: number): Loaded {
-    return loadSession(file, limit)
-  },
-  count(file: string): number {
-    return countSession(file)
-  },
-  /** Archives the file as `<time>.jsonl` beside it. @returns the path of the archive, undefined when there was no file */
-  clear(file: string): string | undefined {
-    return archiveSession(file, Date.now())
-  },
-}
-
-export type ToolInfo = { readonly name: string; readonly description: string; readonly parameters: Schema; readonly risk: string }
-
-export type ToolOptions = HostOptions & {
-  /** The tools as for `llmCall`; default: the built-in tools and the operator's own. */
-  readonly tools?: string
-}
-
-/** `denied`: the gate refused the call, or would have had to ask. */
-export type ToolRun =
-  | { readonly ok: true; readonly output: string }
-  | { readonly ok: false; readonly code: FailureCode; readonly message: string }
 
 export const tools = {
   /** @throws Error when the configuration or the named tools cannot be used */

@@ -16,7 +16,7 @@ export type Entry = {
 export const entries: readonly Entry[] = [
   { subpath: '.', source: 'src/agent.ts', node: 'none' },
   { subpath: './agent', source: 'src/agent.ts', node: 'none' },
-  { subpath: './unix', source: 'src/unix.ts', node: 'none' },
+  { subpath: './unix', source: 'src/unix.ts', node: 'src/library/remote/unix.ts' },
   { subpath: './skill-library', source: 'src/control/skills/agent-skill-index.ts', node: 'same' },
 ]
 

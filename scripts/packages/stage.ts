@@ -36,15 +36,14 @@ export type PackOptions = {
 /** @throws Error that says which step failed, and why */
 export async function packAll(folder: string, { chosen, program }: PackOptions): Promise<readonly Packed[]> {
   mkdirSync(folder, { recursive: true })
-  const manifest: Manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  const packed = [pack(folder, await stageMain(join(folder, 'braidclaw'), manifest))]
-  for (const platform of chosen)
-    packed.push(pack(folder, await stagePlatform(join(folder, platformName(platform)), { platform, manifest, program })))
+  const packed = [pack(folder, await stageMain(join(folder, 'braidclaw')))]
+  for (const platform of chosen) packed.push(pack(folder, await stagePlatform(join(folder, platformName(platform)), { platform, program })))
   return packed
 }
 
 /** Returns the folder that was staged. */
-async function stageMain(folder: string, { dependencies, ...manifest }: Manifest): Promise<string> {
+async function stageMain(folder: string): Promise<string> {
+  const { dependencies, ...manifest } = ownManifest()
   rmSync(folder, { recursive: true, force: true })
   const library = await buildLibrary(folder, entries)
   copy(folder, ['docs', 'examples', 'README.md', 'LICENSE', 'CHANGELOG.md'])
@@ -61,15 +60,18 @@ async function stageMain(folder: string, { dependencies, ...manifest }: Manifest
   return folder
 }
 
-type Staged = Pick<PackOptions, 'program'> & { readonly platform: Platform; readonly manifest: Manifest }
+type Staged = Pick<PackOptions, 'program'> & { readonly platform: Platform }
 
-async function stagePlatform(folder: string, { platform, manifest, program }: Staged): Promise<string> {
+/** Returns the folder that was staged. */
+export async function stagePlatform(folder: string, { platform, program }: Staged): Promise<string> {
+  const manifest = ownManifest()
   rmSync(folder, { recursive: true, force: true })
   const runtime = runtimeOf(platform, manifest, folder)
   const outfile = join(folder, 'bin/braidclaw')
   const entry = join(root, 'src/main.ts')
   if (program && !runtime) cpSync(program, outfile)
   const built = program && !runtime ? { ok: true as const } : await compile({ entry, outfile, runtime })
+  rmSync(runtimeFolder(folder), { recursive: true, force: true })
   if (!built.ok) throw new Error(built.message)
   // The executable looks for its bridges one folder up.
   copy(folder, ['bridges', 'LICENSE'])
@@ -83,6 +85,10 @@ async function stagePlatform(folder: string, { platform, manifest, program }: St
     files: ['bin', 'bridges'],
   })
   return folder
+}
+
+function ownManifest(): Manifest {
+  return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 }
 
 function describe(name: string, { version, description, license }: Omit<Manifest, 'dependencies'>) {
@@ -116,7 +122,7 @@ function runtimeOf({ os, cpu, runtime }: Platform, { dependencies }: Manifest, f
   const target = `bun-${os}-${cpu}`
   const own = join(root, 'node_modules', runtime, 'bin/bun')
   if (existsSync(own)) return { path: own, target }
-  const scratch = `${folder}-runtime`
+  const scratch = runtimeFolder(folder)
   mkdirSync(scratch, { recursive: true })
   const [got] = npmPack([`${runtime}@${dependencies.bun}`], scratch)
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
@@ -125,6 +131,10 @@ function runtimeOf({ os, cpu, runtime }: Platform, { dependencies }: Manifest, f
   const { exitCode, stderr } = Bun.spawnSync(['tar', 'xzf', join(scratch, got.filename), '-C', scratch])
   if (exitCode !== 0) throw new Error(`tar: ${stderr}`)
   return { path: join(scratch, 'package/bin/bun'), target }
+}
+
+function runtimeFolder(folder: string): string {
+  return `${folder}-runtime`
 }
 
 function pack(folder: string, staged: string): Packed {

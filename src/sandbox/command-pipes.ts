@@ -2,7 +2,6 @@
 
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
-import { shellQuoted } from '../kit/shell-word.ts'
 import type { SpawnPlan } from './contract.ts'
 import type { Libc } from './libc.ts'
 
@@ -114,15 +113,19 @@ export function commandLines({ argv, cwd, env, mark, descriptor }: MarkedCommand
   const plain = names.filter((name) => /^[A-Za-z_]\w*$/.test(name))
   const odd = names.filter((name) => !plain.includes(name)).map((name) => `${name}=${env[name]}`)
   const words = odd.length === 0 ? argv : ['/usr/bin/env', ...odd, ...argv]
-  const program = shellQuoted(argv[0] ?? '')
+  const program = quoted(argv[0] ?? '')
   return [
     '{',
     `exec ${descriptor}<&-`,
-    ...plain.map((name) => `export ${name}=${shellQuoted(env[name] ?? '')}`),
-    `cd -- ${shellQuoted(cwd)} 2>/dev/null || { echo '${mark}its folder cannot be seen in the sandbox' >&2; exit ${failureCode}; }`,
+    ...plain.map((name) => `export ${name}=${quoted(env[name] ?? '')}`),
+    `cd -- ${quoted(cwd)} 2>/dev/null || { echo '${mark}its folder cannot be seen in the sandbox' >&2; exit ${failureCode}; }`,
     'unset OLDPWD',
     `command -v -- ${program} >/dev/null 2>&1 || { echo '${mark}the program does not exist in the sandbox' >&2; exit ${failureCode}; }`,
-    `exec ${words.map(shellQuoted).join(' ')}`,
+    `exec ${words.map(quoted).join(' ')}`,
     '}\n',
   ].join('\n')
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`
 }

@@ -3,7 +3,6 @@
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isObject, parseJson } from '../kit/json.ts'
-import { shellQuoted } from '../kit/shell-word.ts'
 
 export type Installation = {
   readonly kind: 'npm, global' | 'pnpm, global' | 'yarn, global' | 'bun, global' | 'npx' | 'dependency' | 'clone' | 'executable'
@@ -99,6 +98,6 @@ function isWritable(folder: string): boolean {
 }
 
 /** Quotes a path for the shell where it needs it. */
-function quoted(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : shellQuoted(path)
+export function quoted(path: string): string {
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 }

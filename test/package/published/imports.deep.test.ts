@@ -111,7 +111,7 @@ describe('the tools that judge packages', () => {
     const { exitCode, stdout, stderr } = Bun.spawnSync(['node', ...argv], { cwd: made.folder, env: { ...process.env, NO_COLOR: '1' } })
     return { exitCode, says: `${stdout}${stderr}` }
   }
-  const tarball = () => made.packed[0]?.tarball ?? ''
+  const tarball = () => made.main
 
   test.if(given(modules !== undefined, 'publint of the registry'))('publint finds nothing', () => {
     const { exitCode, says } = judge(join(modules ?? '', 'publint/src/cli.js'), join(made.folder, 'braidclaw'), '--strict')

@@ -1,7 +1,7 @@
 /** What is published, installed from its tarballs on a machine with Node and npm alone: it runs, and says what to type when it cannot. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { chmodSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { entries } from '../../../scripts/packages/entries.ts'
 import {
@@ -22,18 +22,14 @@ let launcher: string
 beforeAll(async () => {
   made = await packages()
   at = machine(made.folder)
+  writeFileSync(join(at.env.HOME ?? '', 'note.txt'), 'hello')
   launcher = installGlobally(at, made.tarballs)
 }, 120_000)
 afterAll(() => made[Symbol.dispose]())
 
 describe('what is published', () => {
   test('is at most 60 files besides the documentation, and nothing that runs when it is installed', () => {
-    const [main, platform] = made.packed
-    expect([main?.name, platform?.name]).toEqual(['braidclaw', `@braidclaw/${here}`])
-    const listed = Bun.spawnSync(['tar', 'tzf', main?.tarball ?? ''])
-      .stdout.toString()
-      .trim()
-      .split('\n')
+    const listed = Bun.spawnSync(['tar', 'tzf', made.main]).stdout.toString().trim().split('\n')
     const besides = listed.filter((path) => !/^package\/(docs|examples)\/|\.md$/.test(path))
     expect(besides).toContain('package/bin/braidclaw')
     expect(besides.length).toBeLessThanOrEqual(60)
@@ -58,7 +54,6 @@ describe('what is published', () => {
 describe('installed globally', () => {
   test('there is no bun, and the offline helper answers', () => {
     expect(at.run(['sh', '-c', 'command -v bun']).code).not.toBe(0)
-    writeFileSync(join(at.env.HOME ?? '', 'note.txt'), 'hello')
     const asked = at.run([launcher, 'agent', '-C', '.', '-m', 'What files are here?'])
     expect([asked.code, asked.stdout]).toEqual([0, expect.stringContaining('note.txt (5 bytes)')])
     expect(at.run([launcher, '--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
@@ -106,6 +101,49 @@ describe('installed globally', () => {
     const [through, alone] = [median([launcher]), median([programBeside(launcher)])]
     console.log(`launcher ${through.toFixed(1)} ms, program alone ${alone.toFixed(1)} ms`)
     expect(through - alone).toBeLessThan(25)
+  })
+})
+
+describe('the library, installed', () => {
+  const program = `import { composeSystem, llmCall, session, tools } from 'braidclaw/unix'
+const home = process.env.HOME
+const around = { home: home + '/.library', workspace: home, env: { HOME: home, PATH: process.env.PATH } }
+const kept = (answer) => ({ ...answer, runId: typeof answer.runId, conversationId: typeof answer.conversationId })
+const pieces = []
+session.append('session.jsonl', 'user', 'Hello')
+const seen = [
+  kept(await llmCall('hello', { ...around, onText: (piece) => pieces.push(piece) })),
+  pieces.join('') !== '',
+  kept(await llmCall(' ', around)),
+  kept(await llmCall('hello', { ...around, model: 'nobody/nothing' })),
+  (await tools.list(around)).map(({ name, risk, parameters }) => [name, risk, parameters.type]),
+  await tools.run('file_read', { path: 'note.txt' }, around),
+  { ...(await tools.run('file_write', { path: 'x.txt', content: 'x' }, around)), message: '' },
+  await tools.list({ ...around, tools: '/nowhere' }).catch((error) => error instanceof Error),
+  session.count('session.jsonl'),
+  await composeSystem('.'),
+]
+console.log(JSON.stringify(seen, undefined, 1))
+`
+  const answersOf = (runtime: readonly string[]) => {
+    const project = mkdtempSync(join(at.dir, 'library-'))
+    const modules = join(project, 'node_modules')
+    mkdirSync(join(modules, '@braidclaw'), { recursive: true })
+    cpSync(join(made.folder, 'braidclaw'), join(modules, 'braidclaw'), { recursive: true })
+    symlinkSync(join(made.folder, here), join(modules, '@braidclaw', here))
+    writeFileSync(join(project, 'program.mjs'), program)
+    writeFileSync(join(project, 'soul.md'), 'You are brief.')
+    const { code, stdout, stderr } = at.run([...runtime, 'program.mjs'], { cwd: project })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    return JSON.parse(stdout)
+  }
+
+  test('braidclaw/unix gives the same answers in Bun, in process, and on Node, by the program', () => {
+    const inBun = answersOf([process.execPath, '--config=/dev/null', '--no-install'])
+    expect(inBun[0]).toEqual({ ok: true, text: expect.stringContaining('Hello'), runId: 'string', conversationId: 'string' })
+    expect(inBun[5]).toEqual({ ok: true, output: 'hello' })
+    expect(inBun[6]).toMatchObject({ ok: false })
+    expect(answersOf(['node'])).toEqual(inBun)
   })
 })
 

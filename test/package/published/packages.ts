@@ -3,8 +3,9 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { platformName, platforms } from '../../../scripts/packages/entries.ts'
-import { type Packed, packAll } from '../../../scripts/packages/stage.ts'
+import { type Platform, platformName, platforms } from '../../../scripts/packages/entries.ts'
+import { packAll, stagePlatform } from '../../../scripts/packages/stage.ts'
+import { isDeep } from '../../support/tier.ts'
 
 const root = join(import.meta.dir, '../../..')
 
@@ -20,7 +21,8 @@ type PublishedManifest = {
 
 export type Packages = Disposable & {
   readonly folder: string
-  readonly packed: readonly Packed[]
+  /** The tarball of braidclaw. */
+  readonly main: string
   /** What npm installs: both packages, and the packages that they depend on. */
   readonly tarballs: readonly string[]
   /** The manifest of the package braidclaw. */
@@ -29,19 +31,28 @@ export type Packages = Disposable & {
 
 export async function packages(): Promise<Packages> {
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-published-'))
-  const packed = await packAll(folder, {
-    chosen: platforms.filter((platform) => platformName(platform) === here),
-    program: process.env.BRAIDCLAW_TEST_BINARY || undefined,
-  })
+  const platform = platforms.find((one) => platformName(one) === here)
+  if (!platform) throw new Error(`nothing is published for ${here}`)
+  const program = process.env.BRAIDCLAW_TEST_BINARY || undefined
+  const [{ tarball: main } = { tarball: '' }, packed] = await packAll(folder, { chosen: isDeep ? [platform] : [], program })
+  const own = packed?.tarball ?? (await uncompressed(folder, { platform, program }))
   const manifest: PublishedManifest = JSON.parse(readFileSync(join(folder, 'braidclaw/package.json'), 'utf8'))
   const shared = Object.keys(manifest.dependencies).map((name) => {
     const { stdout } = Bun.spawnSync(['npm', 'pack', '--ignore-scripts', '--pack-destination', folder, join(root, 'node_modules', name)])
     return join(folder, stdout.toString().trim())
   })
   return {
-    ...{ folder, packed, manifest, tarballs: [...packed.map(({ tarball }) => tarball), ...shared] },
+    ...{ folder, main, manifest, tarballs: [main, own, ...shared] },
     [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   }
+}
+
+/** Spares the fast tier the compression of a hundred megabytes. npm installs such a file too. */
+async function uncompressed(folder: string, { platform, program }: { readonly platform: Platform; readonly program: string | undefined }) {
+  await stagePlatform(join(folder, here), { platform, program })
+  const tarball = join(folder, 'platform.tar')
+  Bun.spawnSync(['tar', 'cf', tarball, '--transform', `s,^${here},package,`, '-C', folder, here])
+  return tarball
 }
 
 export type Machine = {

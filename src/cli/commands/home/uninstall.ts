@@ -9,9 +9,8 @@ import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { homePaths, isTooBroad, ownWorkspace } from '../../../config/paths.ts'
 import { unlessMissing } from '../../../kit/errors.ts'
-import { shellQuoted } from '../../../kit/shell-word.ts'
 import { count } from '../../../kit/text.ts'
-import { type Installation, installationOf } from '../../../service/installation.ts'
+import { type Installation, installationOf, quoted } from '../../../service/installation.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import { managerKinds } from '../../../service/unit/choose-manager.ts'
 import { command } from '../../args/command.ts'
@@ -126,11 +125,11 @@ function elsewhere(context: CliContext): readonly string[] {
 function obstaclesTo(context: CliContext, { home, services, processes }: Found): readonly string[] {
   const { config, memory, receipts } = homePaths(home.path)
   const userHome = context.env.HOME || homedir()
-  const manually = `look at it, and remove it yourself: rm -r ${shellQuoted(home.path)}`
+  const manually = `look at it, and remove it yourself: rm -r ${quoted(home.path)}`
   return [
     ...services.map(({ kind, file }) => `a service is installed (${file}); first: braidclaw service uninstall --manager ${kind}`),
     ...(processes ?? []).map(({ pid, name }) => `process ${pid} (${name}) uses the home; end it first (kill ${pid})`),
-    ...(processes ? [] : [`this system does not show which processes use the home; end them, then: rm -r ${shellQuoted(home.path)}`]),
+    ...(processes ? [] : [`this system does not show which processes use the home; end them, then: rm -r ${quoted(home.path)}`]),
     ...(isTooBroad({ cwd: home.path, home: join(home.path, 'run'), userHome })
       ? [`${home.path} has more in it than our home; ${manually}`]
       : []),

@@ -1,0 +1,99 @@
+/** Offers the library for Unix programs on Node: each call runs the program once, which does what the library does in Bun. */
+
+import { spawn } from 'node:child_process'
+import type { FailureCode } from '../../host/failure.ts'
+import type { HostOptions } from '../../host/open/library.ts'
+import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
+import { findExecutable } from '../executable.ts'
+import type { Answer, LlmOptions, ToolInfo, ToolOptions, ToolRun } from '../unix-api.ts'
+
+export { composeSystem, session } from '../unix-api.ts'
+
+/** As in Bun, but `onText` receives the answer in one piece. */
+export async function llmCall(message: string, options: LlmOptions = {}): Promise<Answer> {
+  const { system, model, agent, tools: named, onText, signal, ...around } = options
+  if (message.trim() === '') return { ok: false, code: 'usage', message: 'there is nothing to answer: the message is empty', text: '' }
+  // With a newline it is a text, whatever it looks like.
+  const soul = system === undefined || system.includes('\n') ? system : `${system}\n`
+  const flags = [...flag('--system', soul), ...flag('--model', model), ...flag('--agent', agent), ...flag('--tools', named)]
+  const words = ['filter', '--json', ...flags, ...(options.continue ? ['--continue'] : [])]
+  const ended = await run(words, { around, stdin: message, signal })
+  const reply = parseJson(ended.stdout)
+  if (!isObject(reply)) return { ok: false, ...failureOf(ended), text: '' }
+  const textOf = (member: unknown) => (typeof member === 'string' ? member : '')
+  const text = textOf(reply.result)
+  if (text) onText?.(text)
+  if (ended.code === 0) return { ok: true, text, runId: textOf(reply.runId), conversationId: textOf(reply.conversationId) }
+  return { ok: false, code: codeOf(ended), message: textOf(reply.message), text }
+}
+
+export const tools = {
+  /** @throws Error when the configuration or the named tools cannot be used */
+  async list({ tools: named, ...around }: ToolOptions = {}): Promise<readonly ToolInfo[]> {
+    const ended = await run(['tool', 'list', '--json', ...flag('--tools', named)], { around })
+    const rows = parseJson(ended.stdout)
+    if (!Array.isArray(rows)) throw new Error(failureOf(ended).message)
+    const allowed = rows.filter(({ why }) => why !== 'not in channels.cli.tools_allow')
+    return allowed.map(({ name, description, parameters, risk }) => ({ name, description, parameters, risk }))
+  },
+  /** Runs one call through the same gate as the model's calls, with a receipt. It asks nobody. It throws only for bugs. */
+  async run(name: string, input: JsonObject, { tools: named, ...around }: ToolOptions = {}): Promise<ToolRun> {
+    const words = ['tool', 'run', name, '--json', '-', '--channel', 'tool-loop', ...flag('--tools', named)]
+    const ended = await run(words, { around, stdin: JSON.stringify(input) })
+    if (ended.code === 0) return { ok: true, output: ended.stdout }
+    const { code, message } = failureOf(ended)
+    return { ok: false, code, message: ended.stdout || message }
+  },
+}
+
+type Run = { readonly around: HostOptions; readonly stdin?: string; readonly signal?: AbortSignal | undefined }
+type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
+
+function flag(name: string, value: string | undefined): readonly string[] {
+  return value === undefined ? [] : [`${name}=${value}`]
+}
+
+/** Runs the program in a session of its own, so that it finds no terminal to ask at. @throws Error when it cannot be started */
+function run(words: readonly string[], { around, stdin = '', signal }: Run): Promise<Ended> {
+  const { home, workspace, env = process.env, log } = around
+  const program = findExecutable({ env })
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, [...words, ...flag('--workspace', workspace)], {
+      env: { ...env, ...(home === undefined ? {} : { BRAIDCLAW_HOME: home }) },
+      detached: true,
+    })
+    const printed = { stdout: '', stderr: '' }
+    const stop = () => child.kill('SIGTERM')
+    signal?.addEventListener('abort', stop, { once: true })
+    if (signal?.aborted) stop()
+    child.on('error', reject)
+    child.on('close', (code) => {
+      signal?.removeEventListener('abort', stop)
+      for (const line of printed.stderr.split('\n')) if (line !== '') log?.(line)
+      resolve({ code, ...printed })
+    })
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (printed.stdout += text))
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (printed.stderr += text))
+    // It may end before it has read all.
+    child.stdin.on('error', () => {})
+    child.stdin.end(stdin)
+  })
+}
+
+/** The exit codes of the program (README). */
+const codes: Readonly<Partial<Record<number, FailureCode>>> = {
+  ...{ 2: 'usage', 3: 'denied', 4: 'approval_needed', 5: 'limit', 6: 'budget', 7: 'timeout', 8: 'provider', 9: 'integrity' },
+  ...{ 10: 'estop', 130: 'cancelled' },
+}
+
+function codeOf({ code }: Ended): FailureCode {
+  return codes[code ?? 130] ?? 'error'
+}
+
+function failureOf(ended: Ended): { readonly code: FailureCode; readonly message: string } {
+  const errors = ended.stderr.split('\n').filter((line) => line.startsWith('error: '))
+  return {
+    code: codeOf(ended),
+    message: errors.map((line) => line.slice('error: '.length)).join('\n') || `the program ended with ${ended.code}`,
+  }
+}
