@@ -16,6 +16,12 @@ import {
   version,
 } from './packages.ts'
 
+const root = join(import.meta.dir, '../../..')
+const section =
+  readFileSync(join(root, 'docs/library.md'), 'utf8')
+    .split('\n## ')
+    .find((text) => text.startsWith('Install')) ?? ''
+const documented = [...section.matchAll(/^\$ (.+)$/gm)].map(([, line = '']) => line)
 let made: Packages
 let at: Machine
 let launcher: string
@@ -23,7 +29,11 @@ beforeAll(async () => {
   made = await packages()
   at = machine(made.folder)
   writeFileSync(join(at.env.HOME ?? '', 'note.txt'), 'hello')
-  launcher = installGlobally(at, made.tarballs)
+  launcher = installGlobally(
+    at,
+    made.tarballs,
+    documented.find((line) => line.startsWith('npm install -g')),
+  )
 }, 120_000)
 afterAll(() => made[Symbol.dispose]())
 
@@ -43,7 +53,7 @@ describe('what is published', () => {
   test('exports what the list of entries says, as the development package does', () => {
     const subpaths = entries.map(({ subpath }) => subpath)
     expect(Object.keys(made.manifest.exports)).toEqual([...subpaths, './package.json'])
-    const { exports: own } = JSON.parse(readFileSync(join(import.meta.dir, '../../../package.json'), 'utf8'))
+    const { exports: own } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     expect(own).toEqual({
       ...Object.fromEntries(entries.map(({ subpath, source }) => [subpath, `./${source}`])),
       './package.json': './package.json',
@@ -102,6 +112,21 @@ describe('installed globally', () => {
     console.log(`launcher ${through.toFixed(1)} ms, program alone ${alone.toFixed(1)} ms`)
     expect(through - alone).toBeLessThan(25)
   })
+})
+
+test('docs/library.md: the commands and the program that stand there run', () => {
+  expect(documented[0]).toBe('npm run -s build -- --packages out')
+  const commands = documented.filter((line) => line.startsWith('braidclaw '))
+  expect(commands).toHaveLength(3)
+  for (const line of commands) expect(at.run(['sh', '-c', `PATH=${dirname(launcher)}:$PATH; ${line}`])).toMatchObject({ code: 0 })
+  const [, program = ''] = /```ts\n(.*?)```/s.exec(section) ?? []
+  const project = mkdtempSync(join(at.dir, 'documented-'))
+  cpSync(join(made.folder, 'braidclaw'), join(project, 'node_modules/braidclaw'), { recursive: true })
+  writeFileSync(join(project, 'program.mjs'), program)
+  writeFileSync(join(project, 'library.yaml'), 'version: 1\nskills:\n  - name: vacuum\n    summary: Frees space\n    roles: [sysadmin]\n')
+  const { code, stdout, stderr } = at.run(['node', 'program.mjs'], { cwd: project })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toContain('- vacuum: Frees space')
 })
 
 describe('the library, installed', () => {

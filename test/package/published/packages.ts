@@ -79,11 +79,12 @@ export function machine(folder: string, node = Bun.which('node') ?? 'node'): Mac
   return { dir, env, run }
 }
 
-/** Installs as `npm install -g` does, into a prefix of its own. @returns the launcher on the PATH */
-export function installGlobally({ dir, run }: Machine, tarballs: readonly string[]): string {
-  const prefix = join(dir, 'prefix')
-  mkdirSync(prefix)
-  succeeded(run(['npm', 'install', '-g', '--prefix', prefix, ...tarballs]))
+/** Runs the line `npm install -g ./out/*.tgz` with a prefix of its own. @returns the launcher that is then on the PATH */
+export function installGlobally({ dir, run }: Machine, tarballs: readonly string[], line = 'npm install -g ./out/*.tgz'): string {
+  const [prefix, out] = [join(dir, 'prefix'), join(dir, 'out')]
+  for (const path of [prefix, out]) mkdirSync(path)
+  for (const [at, tarball] of tarballs.entries()) symlinkSync(tarball, join(out, `${at}.tgz`))
+  succeeded(run(['sh', '-c', `${line} --prefix ${prefix}`], { cwd: dir }))
   return join(prefix, 'bin/braidclaw')
 }
 
