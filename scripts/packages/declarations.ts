@@ -23,6 +23,8 @@ type Module = {
   readonly statements: ReadonlyMap<string, readonly Statement[]>
   readonly imports: ReadonlyMap<string, Reference>
   readonly exports: ReadonlyMap<string, Reference>
+  /** The names that are exported as types alone, whatever they are. */
+  readonly typeNames: ReadonlySet<string>
 }
 
 export type Rolled = {
@@ -86,8 +88,9 @@ export function rollDeclarations(files: readonly string[]): Rolled {
   const names = uniqueNames([...reached.values()], globals)
   const nameOf = (symbol: Reference) => names.get(keyOf(symbol)) ?? symbol.name
   const outside = [...reached.values()].filter((symbol) => 'pack' in symbol)
-  const unknown = outside.find(({ pack }) => !typedPackages.includes(pack) && !pack.startsWith('node:'))
-  if (unknown) throw new Error(`a public type uses ${unknown.name} of ${unknown.pack}, which the package does not depend on`)
+  const unknown = outside.find(({ pack }) => !typedPackages.includes(pack))
+  if (unknown)
+    throw new Error(`a public type uses ${unknown.name} of ${unknown.pack}, which not every program has; name the members that are needed`)
 
   const imports = outside.map((symbol) => `import type { ${symbol.name} as ${nameOf(symbol)} } from '${symbol.pack}'\n`)
   const inside = [...reached.values()].filter((symbol) => 'file' in symbol)
@@ -98,8 +101,8 @@ export function rollDeclarations(files: readonly string[]): Rolled {
   )
   const isType = (symbol: Reference) =>
     'pack' in symbol || (moduleAt(symbol.file).statements.get(symbol.name) ?? []).every((one) => one.isType)
-  const listed = (symbol: Reference, as = nameOf(symbol)) =>
-    `${isType(symbol) ? 'type ' : ''}${nameOf(symbol)}${as === nameOf(symbol) ? '' : ` as ${as}`}`
+  const listed = (symbol: Reference, as = nameOf(symbol), typeOnly = false) =>
+    `${typeOnly || isType(symbol) ? 'type ' : ''}${nameOf(symbol)}${as === nameOf(symbol) ? '' : ` as ${as}`}`
   const published = [
     ...new Map(
       files.flatMap((file) => [...moduleAt(file).exports.keys()].map((name) => [keyOf(exportOf(file, name)), exportOf(file, name)])),
@@ -108,8 +111,8 @@ export function rollDeclarations(files: readonly string[]): Rolled {
   return {
     text: `${imports.join('')}${bodies.join('')}export { ${published.map((symbol) => listed(symbol)).join(', ')} }\n`,
     entryText: (file, from) =>
-      `export { ${[...moduleAt(file).exports.keys()].map((name) => listed(exportOf(file, name), name)).join(', ')} } from '${from}'\n`,
-    packages: new Set(outside.map(({ pack }) => pack).filter((pack) => !pack.startsWith('node:'))),
+      `export { ${[...moduleAt(file).exports.keys()].map((name) => listed(exportOf(file, name), name, moduleAt(file).typeNames.has(name))).join(', ')} } from '${from}'\n`,
+    packages: new Set(outside.map(({ pack }) => pack)),
   }
 }
 
@@ -147,6 +150,7 @@ function readModule(file: string): Module & { readonly stars: readonly string[] 
   const imports = new Map<string, Reference>()
   const exports = new Map<string, Reference>()
   const stars: string[] = []
+  const typeNames = new Set<string>()
   const from = (specifier: string, name: string): Reference =>
     specifier.startsWith('.') ? { file: declarationOf(join(dirname(file), specifier)), name } : { pack: specifier, name }
   /** Returns the module for a name that means a whole one. */
@@ -178,6 +182,7 @@ function readModule(file: string): Module & { readonly stars: readonly string[] 
     const source = (node.source as { readonly value: string } | null | undefined)?.value
     const specifiers = (node.specifiers ?? []) as {
       readonly type: string
+      readonly exportKind?: string
       readonly local: { readonly name: string }
       readonly imported?: { readonly name: string }
       readonly exported?: { readonly name: string }
@@ -189,10 +194,12 @@ function readModule(file: string): Module & { readonly stars: readonly string[] 
     else if (node.type !== 'ExportNamedDeclaration') declare(node, node)
     else if (node.declaration) declare(node.declaration as Node, node)
     else
-      for (const { local, exported } of specifiers)
+      for (const { local, exported, exportKind } of specifiers) {
+        if (node.exportKind === 'type' || exportKind === 'type') typeNames.add(exported?.name ?? '')
         exports.set(exported?.name ?? '', source === undefined ? { file, name: local.name } : from(source, local.name))
+      }
   }
-  return { statements, imports, exports, stars }
+  return { statements, imports, exports, stars, typeNames }
 }
 
 const declarationOf = (path: string) => path.replace(/\.(ts|js)$/, '.d.ts')

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { entries } from '../../../scripts/packages/entries.ts'
+import { entries, fileOf } from '../../../scripts/packages/entries.ts'
 import {
   here,
   installGlobally,
@@ -130,6 +130,24 @@ test('docs/library.md: the commands and the program that stand there run', () =>
 })
 
 describe('the library, installed', () => {
+  const inBun = [process.execPath, '--config=/dev/null', '--no-install']
+  const [onNode, everywhere] = [entries.filter(({ node }) => node !== 'none'), entries]
+
+  test.each([
+    { where: 'in Bun', runtime: inBun, listed: everywhere },
+    { where: 'on Node', runtime: ['node'], listed: onNode },
+  ])('$where each subpath has exactly the values that its types declare', ({ runtime, listed }) => {
+    for (const entry of listed) {
+      const types = readFileSync(join(made.folder, 'braidclaw/dist/types', `${fileOf(entry)}.d.ts`), 'utf8')
+      const [, list = ''] = /^export \{ (.*) \} from/.exec(types) ?? []
+      const declared = list.split(', ').filter((name) => !name.startsWith('type '))
+      const text = `console.log(Object.keys(await import('braidclaw${entry.subpath.slice(1)}')).join())`
+      const script = join(installedAt(), 'names.mjs')
+      writeFileSync(script, text)
+      expect({ entry, stdout: at.run([...runtime, script]).stdout }).toEqual({ entry, stdout: `${declared.sort().join()}\n` })
+    }
+  })
+
   const program = `import { composeSystem, llmCall, session, tools } from 'braidclaw/unix'
 const home = process.env.HOME
 const around = { home: home + '/.library', workspace: home, env: { HOME: home, PATH: process.env.PATH } }
@@ -150,12 +168,17 @@ const seen = [
 ]
 console.log(JSON.stringify(seen, undefined, 1))
 `
-  const answersOf = (runtime: readonly string[]) => {
+  /** @returns a project that has both packages */
+  function installedAt(): string {
     const project = mkdtempSync(join(at.dir, 'library-'))
     const modules = join(project, 'node_modules')
     mkdirSync(join(modules, '@braidclaw'), { recursive: true })
     cpSync(join(made.folder, 'braidclaw'), join(modules, 'braidclaw'), { recursive: true })
     symlinkSync(join(made.folder, here), join(modules, '@braidclaw', here))
+    return project
+  }
+  const answersOf = (runtime: readonly string[]) => {
+    const project = installedAt()
     writeFileSync(join(project, 'program.mjs'), program)
     writeFileSync(join(project, 'soul.md'), 'You are brief.')
     const { code, stdout, stderr } = at.run([...runtime, 'program.mjs'], { cwd: project })
@@ -164,11 +187,11 @@ console.log(JSON.stringify(seen, undefined, 1))
   }
 
   test('braidclaw/unix gives the same answers in Bun, in process, and on Node, by the program', () => {
-    const inBun = answersOf([process.execPath, '--config=/dev/null', '--no-install'])
-    expect(inBun[0]).toEqual({ ok: true, text: expect.stringContaining('Hello'), runId: 'string', conversationId: 'string' })
-    expect(inBun[5]).toEqual({ ok: true, output: 'hello' })
-    expect(inBun[6]).toMatchObject({ ok: false })
-    expect(answersOf(['node'])).toEqual(inBun)
+    const answers = answersOf(inBun)
+    expect(answers[0]).toEqual({ ok: true, text: expect.stringContaining('Hello'), runId: 'string', conversationId: 'string' })
+    expect(answers[5]).toEqual({ ok: true, output: 'hello' })
+    expect(answers[6]).toMatchObject({ ok: false })
+    expect(answersOf(['node'])).toEqual(answers)
   })
 })
 
