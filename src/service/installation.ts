@@ -1,6 +1,6 @@
 /** Tells how this program was installed, and which commands update and remove it. It reads and changes nothing else. */
 
-import { accessSync, constants, existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isObject, parseJson } from '../kit/json.ts'
 
@@ -16,8 +16,7 @@ export type Installation = {
 export function installationOf(program: string): Installation {
   if (!program.includes('/node_modules/')) return ofSources(program)
   const place = program.slice(0, program.indexOf('/node_modules/'))
-  const byPath = global(place)
-  return byPath ?? dependencyOf(place)
+  return global(place) ?? dependencyOf(place)
 }
 
 /** Recognises the folders where the package managers keep what is not part of a project. */
@@ -32,7 +31,7 @@ function global(place: string): Installation | undefined {
     return { kind: 'bun, global', place, update: `bun add -g ${name}@latest`, remove: `bun remove -g ${name}` }
   // A project in a folder named lib has a package.json; the prefix of npm has none.
   if (!place.endsWith('/lib') || existsSync(join(place, 'package.json'))) return undefined
-  const npm = `${isWritable(place) ? '' : 'sudo '}npm`
+  const npm = [0, statSync(place).uid].includes(process.getuid?.() ?? 0) ? 'npm' : 'sudo npm'
   const prefix = `--prefix ${quoted(dirname(place))}`
   return {
     kind: 'npm, global',
@@ -85,15 +84,6 @@ function manifestIn(place: string): { readonly [name: string]: unknown } {
     return isObject(manifest) ? manifest : {}
   } catch {
     return {}
-  }
-}
-
-function isWritable(folder: string): boolean {
-  try {
-    accessSync(folder, constants.W_OK)
-    return true
-  } catch {
-    return false
   }
 }
 

@@ -96,8 +96,8 @@ test('it refuses while a service is installed', async () => {
 }, 60_000)
 
 test.each([
-  ['the home folder of the user', '.', 'has more in it than our home'],
-  ["somebody's folder", 'project', 'does not look like our home'],
+  ['the home folder of the user', '.', 'does not look like a home of ours alone'],
+  ["somebody's folder", 'project', 'does not look like a home of ours alone'],
 ])('it refuses %s', async (_, folder, why) => {
   using at = nest()
   mkdirSync(join(at.home, 'project'))

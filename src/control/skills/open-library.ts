@@ -16,26 +16,11 @@ export type AgentSkills = {
   snapshot(): string
 }
 
-type OpenedLibrary =
-  | {
-      readonly ok: true
-      readonly forAgent: (owner: SkillOwner) => AgentSkills
-      /** Returns the index; the name is the seed's. An agent without a role has its name as role. */
-      readonly getAgentSkillIndex: (agentId: string, role?: string) => string
-    }
-  | Extract<LibraryFile, { ok: false }>
+type OpenedLibrary = { readonly ok: true; readonly forAgent: (owner: SkillOwner) => AgentSkills } | Extract<LibraryFile, { ok: false }>
 
 export function openLibrary(file: string): OpenedLibrary {
   const read = readLibraryFile(file)
-  return read.ok ? opened(read.skills) : read
-}
-
-function opened(skills: readonly Skill[]): OpenedLibrary {
-  return {
-    ok: true,
-    forAgent: (owner) => agentSkills(skills, owner),
-    getAgentSkillIndex: (agentId, role = agentId) => skillIndex(skills, { id: agentId, role }),
-  }
+  return read.ok ? { ok: true, forAgent: (owner) => agentSkills(read.skills, owner) } : read
 }
 
 function agentSkills(all: readonly Skill[], owner: SkillOwner): AgentSkills {

@@ -24,7 +24,7 @@ export async function llmCall(message: string, options: LlmOptions = {}): Promis
   const text = textOf(reply.result)
   if (text) onText?.(text)
   if (ended.code === 0) return { ok: true, text, runId: textOf(reply.runId), conversationId: textOf(reply.conversationId) }
-  return { ok: false, code: codeOf(ended), message: textOf(reply.message), text }
+  return { ok: false, code: failureOf(ended).code, message: textOf(reply.message), text }
 }
 
 export const tools = {
@@ -60,15 +60,11 @@ function run(words: readonly string[], { around, stdin = '', signal }: Run): Pro
   return new Promise((resolve, reject) => {
     const child = spawn(program, [...words, ...flag('--workspace', workspace)], {
       env: { ...env, ...(home === undefined ? {} : { BRAIDCLAW_HOME: home }) },
-      detached: true,
+      ...{ detached: true, signal },
     })
     const printed = { stdout: '', stderr: '' }
-    const stop = () => child.kill('SIGTERM')
-    signal?.addEventListener('abort', stop, { once: true })
-    if (signal?.aborted) stop()
-    child.on('error', reject)
+    child.on('error', (error) => signal?.aborted || reject(error))
     child.on('close', (code) => {
-      signal?.removeEventListener('abort', stop)
       for (const line of printed.stderr.split('\n')) if (line !== '') log?.(line)
       resolve({ code, ...printed })
     })
@@ -86,14 +82,7 @@ const codes: Readonly<Partial<Record<number, FailureCode>>> = {
   ...{ 10: 'estop', 130: 'cancelled' },
 }
 
-function codeOf({ code }: Ended): FailureCode {
-  return codes[code ?? 130] ?? 'error'
-}
-
-function failureOf(ended: Ended): { readonly code: FailureCode; readonly message: string } {
-  const errors = ended.stderr.split('\n').filter((line) => line.startsWith('error: '))
-  return {
-    code: codeOf(ended),
-    message: errors.map((line) => line.slice('error: '.length)).join('\n') || `the program ended with ${ended.code}`,
-  }
+function failureOf({ code, stderr }: Ended): { readonly code: FailureCode; readonly message: string } {
+  const errors = stderr.match(/^error: .*$/gm)?.map((line) => line.slice('error: '.length))
+  return { code: codes[code ?? 130] ?? 'error', message: errors?.join('\n') ?? `the program ended with ${code}` }
 }

@@ -159,6 +159,7 @@ const seen = [
   pieces.join('') !== '',
   kept(await llmCall(' ', around)),
   kept(await llmCall('hello', { ...around, model: 'nobody/nothing' })),
+  (await llmCall('hello', { ...around, signal: AbortSignal.abort() })).code,
   (await tools.list(around)).map(({ name, risk, parameters }) => [name, risk, parameters.type]),
   await tools.run('file_read', { path: 'note.txt' }, around),
   { ...(await tools.run('file_write', { path: 'x.txt', content: 'x' }, around)), message: '' },
@@ -189,8 +190,9 @@ console.log(JSON.stringify(seen, undefined, 1))
   test('braidclaw/unix gives the same answers in Bun, in process, and on Node, by the program', () => {
     const answers = answersOf(inBun)
     expect(answers[0]).toEqual({ ok: true, text: expect.stringContaining('Hello'), runId: 'string', conversationId: 'string' })
-    expect(answers[5]).toEqual({ ok: true, output: 'hello' })
-    expect(answers[6]).toMatchObject({ ok: false })
+    expect(answers[4]).toBe('cancelled')
+    expect(answers[6]).toEqual({ ok: true, output: 'hello' })
+    expect(answers[7]).toMatchObject({ ok: false })
     expect(answersOf(['node'])).toEqual(answers)
   })
 })

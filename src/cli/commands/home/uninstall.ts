@@ -8,9 +8,8 @@ import { fifoFolder } from '../../../channels/fifo/daemon-folder.ts'
 import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { homePaths, isTooBroad, ownWorkspace } from '../../../config/paths.ts'
-import { unlessMissing } from '../../../kit/errors.ts'
 import { count } from '../../../kit/text.ts'
-import { type Installation, installationOf, quoted } from '../../../service/installation.ts'
+import { installationOf, quoted } from '../../../service/installation.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import { managerKinds } from '../../../service/unit/choose-manager.ts'
 import { command } from '../../args/command.ts'
@@ -20,10 +19,7 @@ import { managerOf } from '../service/service.ts'
 
 export const update = command({
   flags: jsonFlag,
-  examples: [
-    ['', 'it changes nothing itself'],
-    ['--json', 'for scripts'],
-  ],
+  examples: [['', 'it changes nothing itself']],
   async run(context, { json = false }) {
     const { kind, place, update } = installed()
     const restart = (await services(context)).length > 0 ? 'braidclaw service restart' : undefined
@@ -49,34 +45,31 @@ while a process uses the home or a service is installed. "braidclaw home backup"
   exits: [4],
   async run(context, { purge = false, yes = false, dryRun = false, json = false }) {
     const found = await survey(context)
-    const { stdout, stderr } = context.process
-    const obstacles = purge ? found.obstacles : []
-    const removes = purge && !dryRun && obstacles.length === 0 && found.home.files > 0
-    if (!json) (removes && !yes ? stderr : stdout).write(described(found, purge))
-    if (removes && !yes && !(await confirmed(context, found.home.path)))
+    const { home, program, obstacles } = found
+    const { stdout } = context.process
+    if (!json) stdout.write(described(found))
+    const removes = purge && !dryRun && obstacles.length === 0 && home.files > 0
+    if (removes && !yes && !(await confirmed(context, home.path)))
       throw new CliExit(exitCodes.approval_needed, 'error: nothing was removed; --yes removes it without asking')
     // A process may have started while the question stood there.
-    const late = removes ? (await survey(context)).obstacles : []
+    const late = removes && !yes ? (await survey(context)).obstacles : obstacles
     const removed = removes && late.length === 0
-    if (removed) removeHome(context.home)
+    if (removed) {
+      // A home that is a link goes with the folder that it names; what links inside lead to stays.
+      rmSync(home.path, { recursive: true })
+      rmSync(context.home, { force: true })
+    }
     if (json) stdout.write(`${JSON.stringify({ ...found, removed })}\n`)
-    else if (removed) stdout.write(`removed ${found.home.path}; now remove the program: ${found.program.remove}\n`)
-    const refused = [...obstacles, ...late]
-    if (refused.length > 0) throw commandError(`nothing was removed: ${refused.join('; ')}`)
+    else if (removed) stdout.write(`removed ${home.path}; now remove the program: ${program.remove}\n`)
+    if (purge && late.length > 0) throw commandError(`nothing was removed: ${late.join('; ')}`)
   },
 })
 
-type Found = {
-  readonly home: { readonly path: string; readonly entries: readonly string[]; readonly files: number; readonly bytes: number }
-  readonly services: readonly { readonly kind: string; readonly file: string }[]
-  /** Undefined where the system does not show which processes use the home. */
-  readonly processes: readonly HomeProcess[] | undefined
-  readonly elsewhere: readonly string[]
-}
-type Survey = Found & { readonly program: Installation; readonly obstacles: readonly string[] }
+type Services = readonly { readonly kind: string; readonly file: string }[]
+type Survey = Awaited<ReturnType<typeof survey>>
 
-async function survey(context: CliContext): Promise<Survey> {
-  const path = unlessMissing(() => realpathSync(context.home)) ?? context.home
+async function survey(context: CliContext) {
+  const path = attempt(() => realpathSync(context.home)) ?? context.home
   const home = { path, entries: namesIn(path), ...sizeOf(path) }
   const found = { home, services: await services(context), processes: usersOf(path), elsewhere: elsewhere(context) }
   return { ...found, program: installed(), obstacles: obstaclesTo(context, found) }
@@ -87,31 +80,28 @@ function installed() {
 }
 
 /** Finds units and notes of service managers that run us, whether or not the manager answers. */
-async function services(context: CliContext): Promise<Found['services']> {
+async function services(context: CliContext): Promise<Services> {
   const managers = await Promise.all(managerKinds.map((kind) => managerOf(context, kind)))
   return managers.flatMap(({ kind, file, argv }) => (existsSync(file) && argv() !== undefined ? [{ kind, file }] : []))
 }
 
-type HomeProcess = { readonly pid: number; readonly name: string }
-
 /** Finds the other processes that have a file of the home open; undefined where there is no /proc. */
-function usersOf(home: string): readonly HomeProcess[] | undefined {
+function usersOf(home: string): readonly { readonly pid: number; readonly name: string }[] | undefined {
   if (!existsSync('/proc/self/fd')) return undefined
   const isInside = (path: string | undefined) => path !== undefined && `${path}/`.startsWith(`${home}/`)
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
   return pids.flatMap((pid) => {
-    if (!namesIn(`/proc/${pid}/fd`).some((fd) => isInside(linkOf(`/proc/${pid}/fd/${fd}`)))) return []
-    return [{ pid: Number(pid), name: linkOf(`/proc/${pid}/exe`)?.split('/').at(-1) ?? '' }]
+    if (!namesIn(`/proc/${pid}/fd`).some((fd) => isInside(attempt(() => readlinkSync(`/proc/${pid}/fd/${fd}`))))) return []
+    return [
+      {
+        pid: Number(pid),
+        name:
+          attempt(() => readlinkSync(`/proc/${pid}/exe`))
+            ?.split('/')
+            .at(-1) ?? '',
+      },
+    ]
   })
-}
-
-function linkOf(path: string): string | undefined {
-  try {
-    return readlinkSync(path)
-  } catch {
-    // The process ended, or belongs to somebody else.
-    return undefined
-  }
 }
 
 /** Lists what we made outside of the home, which stays: the user's own files, and what other homes use too. */
@@ -122,24 +112,26 @@ function elsewhere(context: CliContext): readonly string[] {
   return places.filter((path) => existsSync(path))
 }
 
-function obstaclesTo(context: CliContext, { home, services, processes }: Found): readonly string[] {
-  const { config, memory, receipts } = homePaths(home.path)
-  const userHome = context.env.HOME || homedir()
-  const manually = `look at it, and remove it yourself: rm -r ${quoted(home.path)}`
+type Found = {
+  readonly home: { readonly path: string; readonly files: number }
+  readonly services: Services
+  readonly processes: ReturnType<typeof usersOf>
+}
+
+function obstaclesTo(context: CliContext, { home: { path, files }, services, processes }: Found): readonly string[] {
+  const { config, memory, receipts } = homePaths(path)
+  const isBroad = isTooBroad({ cwd: path, home: join(path, 'run'), userHome: context.env.HOME || homedir() })
+  const isOurs = files === 0 || [config, memory, receipts].some((each) => existsSync(each))
+  const manually = `rm -r ${quoted(path)}`
   return [
     ...services.map(({ kind, file }) => `a service is installed (${file}); first: braidclaw service uninstall --manager ${kind}`),
     ...(processes ?? []).map(({ pid, name }) => `process ${pid} (${name}) uses the home; end it first (kill ${pid})`),
-    ...(processes ? [] : [`this system does not show which processes use the home; end them, then: rm -r ${quoted(home.path)}`]),
-    ...(isTooBroad({ cwd: home.path, home: join(home.path, 'run'), userHome })
-      ? [`${home.path} has more in it than our home; ${manually}`]
-      : []),
-    ...(home.files > 0 && ![config, memory, receipts].some((path) => existsSync(path))
-      ? [`${home.path} does not look like our home; ${manually}`]
-      : []),
+    ...(processes ? [] : [`this system does not show which processes use the home; end them, then: ${manually}`]),
+    ...(isOurs && !isBroad ? [] : [`${path} does not look like a home of ours alone; look at it, and remove it yourself: ${manually}`]),
   ]
 }
 
-function described({ home, services, processes, elsewhere, program, obstacles }: Survey, purge: boolean): string {
+function described({ home, services, processes, elsewhere, program, obstacles }: Survey): string {
   const size = home.files === 0 ? 'there is none' : `${count(home.files, 'file')}, ${Math.ceil(home.bytes / 1024)} KiB`
   const lines = [
     `home:      ${home.path} (${size})`,
@@ -148,8 +140,8 @@ function described({ home, services, processes, elsewhere, program, obstacles }:
     ...(processes ?? []).map(({ pid, name }) => `process:   ${pid} (${name})`),
     ...elsewhere.map((path) => `elsewhere: ${path} (stays)`),
     `program:   ${program.place} (${program.kind}); to remove it: ${program.remove}`,
-    ...(purge || home.files === 0 ? [] : ['to remove the home too: braidclaw uninstall --purge']),
-    ...(purge || obstacles.length === 0 ? [] : obstacles.map((text) => `  not yet: ${text}`)),
+    ...(home.files === 0 ? [] : ['to remove the home too: braidclaw uninstall --purge']),
+    ...obstacles.map((text) => `  not yet: ${text}`),
   ]
   return `${lines.join('\n')}\n`
 }
@@ -159,24 +151,22 @@ async function confirmed(context: CliContext, path: string): Promise<boolean> {
   return /^\s*y(es)?\s*$/i.test(answer ?? '')
 }
 
-/** Removes links, and never what they lead to; a home that is itself a link is removed with the folder that it names. */
-function removeHome(home: string): void {
-  rmSync(realpathSync(home), { recursive: true })
-  rmSync(home, { force: true })
-}
-
 function sizeOf(path: string): { readonly files: number; readonly bytes: number } {
   const stat = lstatSync(path, { throwIfNoEntry: false })
-  if (!stat) return { files: 0, bytes: 0 }
-  if (!stat.isDirectory()) return { files: 1, bytes: stat.size }
+  if (!stat?.isDirectory()) return { files: stat ? 1 : 0, bytes: stat?.size ?? 0 }
   const sizes = namesIn(path).map((name) => sizeOf(join(path, name)))
   return { files: sizes.reduce((sum, { files }) => sum + files, 0), bytes: sizes.reduce((sum, { bytes }) => sum + bytes, 0) }
 }
 
 function namesIn(folder: string): readonly string[] {
+  return attempt(() => readdirSync(folder).sort()) ?? []
+}
+
+/** Returns undefined when it cannot be read, for example because a process has ended or belongs to somebody else. */
+function attempt<T>(read: () => T): T | undefined {
   try {
-    return readdirSync(folder).sort()
+    return read()
   } catch {
-    return []
+    return undefined
   }
 }
