@@ -23,7 +23,7 @@ export function installationOf(program: string): Installation {
 function global(place: string): Installation | undefined {
   const [name, path] = ['braidclaw', quoted(place)]
   if (/\/_npx\/[^/]+$/.test(place)) return { kind: 'npx', place, update: `npx ${name}@latest`, remove: `rm -r ${path}` }
-  if (/\/pnpm\/global\//.test(place))
+  if (/\/global\/[^/]+\/\.pnpm\//.test(place))
     return { kind: 'pnpm, global', place, update: `pnpm add -g ${name}@latest`, remove: `pnpm remove -g ${name}` }
   if (/\/yarn\/global$/.test(place))
     return { kind: 'yarn, global', place, update: `yarn global add ${name}@latest`, remove: `yarn global remove ${name}` }

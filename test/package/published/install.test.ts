@@ -219,6 +219,7 @@ describe('the launcher finds the program', () => {
     { where: 'in a folder around it', main: 'node_modules/other/node_modules/braidclaw', modules: 'node_modules' },
     { where: 'in the cache of npx', main: '.npm/_npx/1f/node_modules/braidclaw', modules: '.npm/_npx/1f/node_modules' },
     { where: 'in the store of pnpm', main: `${pnpm}/braidclaw`, modules: pnpm, linked: 'node_modules/braidclaw' },
+    { where: 'beside the global store of pnpm', main: 'global/5/.pnpm/b@1/node_modules/braidclaw', modules: 'global/5/node_modules' },
   ])('$where', ({ main, modules, linked }) => {
     expect(at.run([lay(main, `${modules}/@braidclaw/${here}`, linked), '--version'])).toEqual({
       code: 0,
