@@ -134,11 +134,10 @@ async function launch({ plan: given, settings, places, scratch, grants }: Launch
   return failed ? { ok: false, message: first.text?.slice(orders.mark.length).trim() ?? '' } : ended
 }
 
-/** The program has a hidden command for this, also for the bundled library beside it; from source, the function is called directly. */
+/** The compiled program has a hidden command for this; from source, the function is called directly. */
 function launcher(): string[] {
   if (import.meta.path.startsWith('/$bunfs/')) return [process.execPath, '__landlock']
   const module = join(import.meta.dir, 'landlock-launch.ts')
-  if (!existsSync(module)) return [join(import.meta.dir, '../../bin/braidclaw'), '__landlock']
   const script = `(await import(${JSON.stringify(module)})).runLandlocked(process.argv.slice(1))`
   return [process.execPath, '--config=/dev/null', '--no-env-file', '-e', script]
 }
