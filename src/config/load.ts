@@ -61,7 +61,7 @@ export type Loaded =
 
 /**
  * Precedence: defaults < user file < trusted project's files < env file < environment < agents.json < flags. Reads files and changes
- * nothing; never throws because of their content.
+ * nothing, but keeps what a program returned; never throws because of their content.
  */
 export function loadConfig(input: LoadInput): Loaded {
   const table = tableOf(input.channels)
@@ -71,7 +71,7 @@ export function loadConfig(input: LoadInput): Loaded {
   const environment = environmentLayer(variables, where)
   const flags = flagLayer(input.flags ?? {}, where)
   const user = userLayer(input, around)
-  // An unreadable user file is reported once.
+  // When the user file cannot be read, report that only once.
   const readFile = user.broken ? () => missing : (input.readFile ?? readConfigFile)
   const envFile = envFileLayers({ around, readFile })
   const project = projectLayer(input, around, overlay(envFile.settings.entries, environment.entries, flags.entries), user)
@@ -106,7 +106,7 @@ function finish(input: LoadInput, { table, user, project, envFile, environment, 
   const stated = overlay(shared.entries, ...split.map((layer) => layer.entries), envFile.backend.entries, backend.entries)
   const entries = withModel(withFixture(withProviderDefaults(withKnownProviders(withStub(stated), input.env)), input))
   const layers = [user, project, envFile.settings, envFile.backend, environment, agent, flags, backend]
-  // A backend overrides the provider, and the program llm resolves names itself.
+  // Skip wrong model names when a backend overrides the provider, or when the program llm resolves the names itself.
   const hasOtherBackend = overlay(envFile.backend.entries, backend.entries).size > 0 || entries.get('tools.backend')?.value === 'llm'
   const misnamed = hasOtherBackend ? [] : split.flatMap((layer) => layer.problems)
   const direct = [...layers.flatMap((layer) => layer.problems), ...misnamed, ...shared.problems, ...agents.problems]
@@ -137,6 +137,7 @@ function assumedFrom(origin: Origin | undefined): { readonly assumed?: string } 
   return origin?.source === 'default' && origin.where !== 'built in' ? { assumed: origin.where } : {}
 }
 
+/** Reports a known provider that was chosen although its variable contains an invalid address. */
 function unusableAddress(entries: Entries, env: LoadInput['env']): readonly ConfigProblem[] {
   const name = String(entries.get('default_provider')?.value)
   const variable = providerNames(entries).includes(name) ? undefined : brokenAddress(name, env)
@@ -190,6 +191,7 @@ function fromRead({ file, source, around, read }: FromRead): ReadLayer {
   return { ...fileLayer({ file, text: read.text, source, around }), file, notices }
 }
 
+/** Sets BRAIDCLAW_MOCK_FIXTURE as the fixture of every mock provider. */
 function withFixture(entries: Entries, { env, cwd }: LoadInput): Entries {
   const fixture = env.BRAIDCLAW_MOCK_FIXTURE
   if (!fixture) return entries
@@ -198,7 +200,7 @@ function withFixture(entries: Entries, { env, cwd }: LoadInput): Entries {
   return overlay(entries, new Map(mocks.map((name) => [`providers.models.${name}.fixture`, { value: resolve(cwd, fixture), origin }])))
 }
 
-/** Sorts by file, then from top to bottom; problems without a line come last. */
+/** Sorts problems by file, each from top to bottom; problems without a line come last. */
 function inOrder(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
   const files = [...new Set(problems.map((problem) => problem.file))]
   const rank = ({ file, line = Number.MAX_SAFE_INTEGER, column = 0 }: ConfigProblem): readonly number[] => {
@@ -217,13 +219,13 @@ function originsOf(entries: Entries): Origins {
 }
 
 type Assembling = {
-  /** Every entry has passed its checks. */
+  /** Every entry has passed its checks, so its value has the type of its row. */
   readonly entries: Entries
   readonly agents: { readonly [id: string]: AgentConfig }
   readonly channels: readonly ChannelRows[]
 }
 
-/** Only this file maps TOML keys such as `max_tool_rounds` to `maxToolRounds`. */
+/** Turns checked entries into the typed Config; only this file maps TOML keys such as `max_tool_rounds` to `maxToolRounds`. */
 function assemble({ entries, agents, channels }: Assembling): Config {
   const values = (prefix: string, rows: Rows = {}) => withDefaults(rows, (key) => entries.get(prefix + key)?.value)
   const provider = (name: string) => {
@@ -239,6 +241,7 @@ function assemble({ entries, agents, channels }: Assembling): Config {
   } as Config
 }
 
+/** Sets the default provider that is used when the user has named none. */
 function withDefaultProvider(base: Entries, env: LoadInput['env']): Entries {
   const [first] = proposeProviders(env)
   if (first === undefined) return base
@@ -257,7 +260,8 @@ function withOnlyProvider(entries: Entries): Entries {
 }
 
 /**
- * Adds the providers that need no table: those whose key is in the environment, and a known provider chosen by name.
+ * Adds the providers that need no table: those whose key is in the environment, and a known provider chosen by name. A user's table with
+ * one of their names stays unchanged.
  */
 function withKnownProviders(entries: Entries, env: LoadInput['env']): Entries {
   const configured = providerNames(entries)
@@ -283,7 +287,7 @@ function entry(value: string, where: string): ConfigEntry {
   return { value, origin: { source: 'default', where } }
 }
 
-/** Later layers win. */
+/** Merges layers: the stronger layer wins, but a project's file may only tighten the settings that protect the user. Later layers win. */
 function overlay(...layers: readonly Entries[]): Entries {
   const merged = new Map<string, ConfigEntry>()
   for (const layer of layers) for (const [key, entry] of layer) merged.set(key, entry)
@@ -292,7 +296,7 @@ function overlay(...layers: readonly Entries[]): Entries {
 
 type Weighed = { readonly entry: ConfigEntry } | { readonly why: string }
 
-/** Merges the project's entries over the user's: they may only tighten what protects the user. Refused entries become problems. */
+/** Merges the project's entries over the user's. Refused entries become problems, because ignoring them silently would mislead the user. */
 function overlayProject(
   table: Table,
   base: Entries,
@@ -309,7 +313,7 @@ function overlayProject(
   return { entries: merged, problems }
 }
 
-/** A row without a `project` field permits nothing. */
+/** Refuses every key whose row does not allow it: a row without a `project` field permits nothing. */
 function weigh(setting: Setting | undefined, base: ConfigEntry | undefined, entry: ConfigEntry): Weighed {
   switch (setting?.project) {
     case 'free':
@@ -327,7 +331,7 @@ function stringsIn(entry: ConfigEntry | undefined): readonly string[] {
   return isStrings(entry?.value) ? entry.value : []
 }
 
-/** Accepts a value that permits no more than the user's: a lower level, a smaller limit, fewer tools. */
+/** Accepts a value that permits no more than the user's: a lower level, a smaller limit, fewer tools. Otherwise tells the project why. */
 function stricter(setting: Setting, base: ConfigEntry | undefined, entry: ConfigEntry): Weighed {
   if (setting.type === 'choice')
     return atMost(setting.values.indexOf(String(entry.value)), setting.values.indexOf(String(base?.value)), { base, entry })
@@ -349,7 +353,7 @@ function tooMuch(base: ConfigEntry | undefined): Weighed {
   return { why: `a project may only make this stricter than your own setting (${shown(base?.value)}); change your own config file instead` }
 }
 
-/** A relative path starts at the current folder. `model` may be `provider/model`. */
+/** The settings that the command line may override. A relative path starts at the current folder. `model` may be `provider/model`. */
 export type Flags = {
   readonly workspace?: string
   readonly provider?: string
