@@ -7,12 +7,12 @@ import { withConversation } from './host/open/open-host.ts'
 import { filterOptions } from './host/run/filter-options.ts'
 import { agentProfileOf, runAgent, sessionOf, soulOf } from './host/setup/agent-profile.ts'
 import { directCall } from './host/toolset/direct-call.ts'
-import type { Answer, LlmOptions, ToolInfo, ToolOptions, ToolRun } from './library/unix-api.ts'
+import type { Answer, LlmOptions, ToolInfo, ToolOptions, ToolRun } from './library/remote/unix-api.ts'
 import type { JsonObject } from './runtime/event.ts'
 
 export type { HostOptions } from './host/open/library.ts'
-export type { Answer, LlmOptions, ToolInfo, ToolOptions, ToolRun } from './library/unix-api.ts'
-export { composeSystem, session } from './library/unix-api.ts'
+export type { Answer, LlmOptions, ToolInfo, ToolOptions, ToolRun } from './library/remote/unix-api.ts'
+export { composeSystem, session } from './library/remote/unix-api.ts'
 export type { Loaded, SessionEntry } from './memory/agent-files/session-file.ts'
 
 /**

@@ -14,8 +14,16 @@ export type Entry = {
 
 // biome-ignore format: a list to be read
 export const entries: readonly Entry[] = [
-  { subpath: '.', source: 'src/agent.ts', node: 'none' },
-  { subpath: './agent', source: 'src/agent.ts', node: 'none' },
+  { subpath: '.', source: 'src/agent.ts', node: 'src/library/remote/agent.ts' },
+  { subpath: './agent', source: 'src/agent.ts', node: 'src/library/remote/agent.ts' },
+  { subpath: './behavioral', source: 'src/library/behavioral.ts', node: 'same' },
+  { subpath: './cache', source: 'src/library/cache.ts', node: 'same' },
+  { subpath: './config', source: 'src/library/config.ts', node: 'same' },
+  { subpath: './discovery', source: 'src/library/discovery.ts', node: 'same' },
+  { subpath: './formatters', source: 'src/library/formatters.ts', node: 'same' },
+  { subpath: './relations', source: 'src/library/relations.ts', node: 'same' },
+  { subpath: './tools', source: 'src/library/tools.ts', node: 'same' },
+  { subpath: './transports', source: 'src/library/stdio/transports.ts', node: 'same' },
   { subpath: './unix', source: 'src/unix.ts', node: 'src/library/remote/unix.ts' },
   { subpath: './skill-library', source: 'src/control/skills/agent-skill-index.ts', node: 'same' },
 ]

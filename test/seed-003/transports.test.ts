@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { Hono } from 'hono'
 import { type AgentEvent, createAgent, type ModelCall } from '../../src/agent.ts'
-import { httpTransport, stdioTransport } from '../../src/library/transports.ts'
+import { httpTransport, stdioTransport } from '../../src/library/stdio/transports.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'braidclaw-transports-'))
 afterAll(() => rmSync(dir, { recursive: true, force: true }))

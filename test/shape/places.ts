@@ -92,7 +92,7 @@ const PROGRAMS = [
   'src/main.ts',
   'src/planck.ts',
   'src/sandbox/landlock/landlock-launch.ts',
-  'src/library/transports.ts',
+  'src/library/stdio/transports.ts',
   'src/channels/stdio/channel.ts',
 ]
 /** Names that a confined command finds, and programs that tests start. */

@@ -15,7 +15,7 @@ const blocksOf = (title: string) => [...sectionOf(title).matchAll(/```\w*\n([\s\
 
 const dir = mkdtempSync(join(tmpdir(), 'braidclaw-library-docs-'))
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
-const entries: { readonly [name: string]: string } = { node: 'src/library/remote/agent.ts', transports: 'src/library/transports.ts' }
+const entries: { readonly [name: string]: string } = { node: 'src/library/remote/agent.ts', transports: 'src/library/stdio/transports.ts' }
 beforeAll(async () => {
   for (const [name, path] of Object.entries(entries)) {
     const built = await Bun.build({ entrypoints: [join(root, path)], target: 'node', format: 'esm' })

@@ -2,8 +2,8 @@
 
 import { z } from '@hono/zod-openapi'
 
-export const verdict = z.enum(['allow', 'ask', 'deny'])
-export const words = z.array(z.string())
+const verdict = z.enum(['allow', 'ask', 'deny'])
+const words = z.array(z.string())
 export const standingRule = z.object({
   id: z.int(),
   tool: z.string(),
@@ -31,6 +31,39 @@ export const explanation = z.object({
   levels: z.object({ readonly: judged, supervised: judged, auto: judged, full: judged }),
 })
 export type Explanation = z.infer<typeof explanation>
+
+const byReason = z.array(z.object({ reason: z.string(), names: words }))
+export const inForce = z.looseObject({
+  level: z.enum(['readonly', 'supervised', 'auto', 'full']),
+  workspace: z.string(),
+  workspace_only: z.boolean(),
+  commands: z.looseObject({
+    confined: z.boolean(),
+    transaction: z.boolean(),
+    network: z.optional(z.boolean()),
+    why: z.optional(z.string()),
+  }),
+  settings: z.object({
+    ask: z.string(),
+    unlisted_commands: z.string(),
+    readonly_commands: z.string(),
+    egress: z.string(),
+    direct: z.string(),
+  }),
+  levels: z.array(z.object({ kind: z.string(), readonly: verdict, supervised: verdict, auto: verdict, full: verdict })),
+  allow_commands: words,
+  forbidden_commands: words,
+  forbidden_paths: words,
+  forbidden_reads: words,
+  protected_paths: words,
+  protected_names: byReason,
+  asks_always: byReason,
+  own_tools: words,
+  network: z.object({ allowed_domains: words, ports: z.array(z.int()) }),
+  tools: z.optional(words),
+  standing_rules: z.int(),
+})
+export type PolicyShown = z.infer<typeof inForce>
 
 export const status = z.object({
   version: z.string(),

@@ -5,7 +5,7 @@ import type { Conversation, ConversationChoice, ConversationOptions, Setup } fro
 import { FailureError } from '../../host/failure.ts'
 import { within } from '../../kit/abort.ts'
 import { errnoOf } from '../../kit/errors.ts'
-import { conversationAgent, openFor, programTools } from '../../library/conversation-agent.ts'
+import { conversationAgent, openFor, programTools } from '../../library/agent/conversation-agent.ts'
 import { goodbyeMs, type SessionEnd, serveSession } from '../../library/stdio/session.ts'
 import { modelCallProvider } from '../../providers/model-call.ts'
 import { withUsableReplies } from '../../providers/usable-reply.ts'

@@ -1,42 +1,95 @@
-/** Names what the gateway's routes answer, as far as this page reads it; docs/gateway.md describes all of it. */
-
-import type { Snake } from '../../channels/http/gateway.ts'
-import type * as facts from '../../host/contract/records-api.ts'
-import type { PolicyInForce } from '../../host/toolset/policy-in-force.ts'
-import type { Approval as StoredApproval } from '../../memory/approval-table.ts'
-import type { Usage } from '../../runtime/event.ts'
+/** Describes what the gateway's routes answer, as far as this page reads it; docs/gateway.md describes all of it. */
 
 /** `server`: a control plane says so; a gateway says nothing. */
 export type Me = { readonly name: string; readonly scopes: readonly string[]; readonly server?: 'control' }
 
-/** `patch`: only of one question, not in the list. */
-export type Approval = Snake<Omit<StoredApproval, 'changes'>> & { readonly about: 'call' | 'changes'; readonly patch?: string }
+export type Approval = {
+  readonly id: string
+  readonly run_id: string
+  readonly conversation_id: string
+  readonly call_id: string
+  readonly tool: string
+  readonly risk: string
+  readonly reason: string
+  /** One line: the command, the path, the address, or the changes. */
+  readonly summary: string
+  /** The hash of the plan, or the digest of the change set. */
+  readonly plan: string
+  readonly created: number
+  readonly expires: number
+  readonly state: 'open' | 'allowed' | 'denied' | 'used' | 'altered'
+  readonly about: 'call' | 'changes'
+  /** Only of one question, not in the list. */
+  readonly patch?: string
+}
 
-export type RunSummary = Snake<Omit<facts.RunFacts, 'runId'>> & { readonly id: string }
+export type RunSummary = {
+  readonly id: string
+  readonly conversation_id: string
+  readonly channel: string
+  readonly provider: string
+  readonly model: string
+  readonly prompt?: string
+  readonly started: number
+  /** Absent while it runs. */
+  readonly ended?: number
+  readonly code?: string
+  readonly message?: string
+  readonly running: boolean
+}
 
-export type UsageShown = Snake<Usage>
+export type UsageShown = { readonly input_tokens: number; readonly output_tokens: number; readonly cost_micros?: number }
 
 export type RunDetails = RunSummary & { readonly steps: readonly Step[]; readonly usage?: UsageShown; readonly digest?: string }
 
-export type Step = Steps<facts.TranscriptStep>
+export type Step = { readonly seq: number; readonly at: number } & (
+  | { readonly type: 'message'; readonly text: string }
+  | { readonly type: 'reply'; readonly text: string; readonly thinking?: string; readonly cut?: string }
+  | ({ readonly type: 'call' } & CallStep)
+  | { readonly type: 'error'; readonly code: string; readonly message: string }
+)
 
-/** Spells each kind of step by itself. */
-type Steps<Each> = Each extends unknown ? Snake<Each> : never
+export type CallStep = {
+  readonly call_id: string
+  readonly tool: string
+  readonly input: unknown
+  readonly risk: string
+  readonly verdict: 'allow' | 'ask' | 'deny'
+  readonly rule: string
+  readonly reason: string
+  readonly summary: string
+  readonly approvals: readonly {
+    readonly about: string
+    readonly decision?: { readonly allow: boolean; readonly by: string; readonly note?: string }
+  }[]
+  readonly outcome?: { readonly status: 'allowed' | 'denied' | 'failed'; readonly output: string; readonly error?: string }
+  readonly receipt?: string
+  readonly changes?: {
+    readonly fate: 'applied' | 'dropped' | 'pending' | 'none' | 'direct'
+    /** RUN/CALL: what the routes of changes take. */
+    readonly set?: string
+    readonly state?: string
+    readonly summary?: string
+    readonly count?: number
+  }
+}
 
-export type CallStep = Extract<Step, { type: 'call' }>
+export type Undone = {
+  readonly ok: boolean
+  readonly name: string
+  readonly message?: string
+  readonly conflicts?: readonly { readonly path: string; readonly reason: string }[]
+}
 
-export type Undone = { readonly ok: boolean; readonly name: string; readonly message?: string; readonly conflicts?: readonly Conflict[] }
-
-type Conflict = { readonly path: string; readonly reason: string }
-
-export type ConversationSummary = Omit<facts.ConversationFacts, 'conversationId'> & { readonly id: string }
+export type ConversationSummary = { readonly id: string; readonly title: string; readonly updated: number; readonly turns: number }
 
 export type Job = { readonly id: string; readonly command: string; readonly started: number; readonly state: 'running' | 'ended' }
 
-/** `running_run_id`: the run of the turn that is under way. All that happened up to `seq` is in `messages`. */
 export type Conversation = ConversationSummary & {
   readonly messages: readonly Message[]
+  /** The run of the turn that is under way. */
   readonly running_run_id?: string
+  /** All that happened up to this number is in `messages`. */
   readonly seq: number
 }
 
@@ -48,13 +101,13 @@ export type Message = {
   readonly metadata: { readonly run_id?: string } | null
 }
 
-export type Verdict = 'allow' | 'ask' | 'deny'
-
 export const levels = ['readonly', 'supervised', 'auto', 'full'] as const
 
-export type ToolFacts = Omit<facts.ToolFacts, 'parameters'>
-
-export type PolicyShown = Snake<Omit<PolicyInForce, 'settings' | 'network'>> & {
-  readonly settings: { readonly [name: string]: string }
-  readonly network: Snake<PolicyInForce['network']>
+export type ToolFacts = {
+  readonly name: string
+  readonly description: string
+  readonly risk: string
+  readonly active: boolean
+  readonly why?: string
+  readonly source: string
 }

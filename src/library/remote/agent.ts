@@ -1,8 +1,8 @@
 /** Creates agents on Node: it drives the executable over stdio and offers the same interface as the library in Bun. */
 
-import { type AgentOptions, type BraidClaw, isThread } from '../agent-api.ts'
+import { type AgentOptions, type BraidClaw, isThread } from '../agent/agent-api.ts'
+import { describeTool } from '../agent/own-tool.ts'
 import { findExecutable } from '../executable.ts'
-import { describeTool } from '../own-tool.ts'
 import { createLink, failed, type Known } from './link.ts'
 
 export type RemoteOptions = AgentOptions & {

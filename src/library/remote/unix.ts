@@ -5,9 +5,9 @@ import type { FailureCode } from '../../host/failure.ts'
 import type { HostOptions } from '../../host/open/library.ts'
 import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import { findExecutable } from '../executable.ts'
-import type { Answer, LlmOptions, ToolInfo, ToolOptions, ToolRun } from '../unix-api.ts'
+import type { Answer, LlmOptions, ToolInfo, ToolOptions, ToolRun } from './unix-api.ts'
 
-export { composeSystem, session } from '../unix-api.ts'
+export { composeSystem, session } from './unix-api.ts'
 
 /** As in Bun, but `onText` receives the answer in one piece. */
 export async function llmCall(message: string, options: LlmOptions = {}): Promise<Answer> {

@@ -2,8 +2,8 @@
 
 import { createQueue } from '../../kit/queue.ts'
 import type { ModelCall, ModelPiece } from '../../providers/model-call.ts'
-import type { RuleAsJson } from '../agent-api.ts'
-import type { OwnTool } from '../own-tool.ts'
+import type { RuleAsJson } from '../agent/agent-api.ts'
+import type { OwnTool } from '../agent/own-tool.ts'
 import { type ClientLine, type Hello, longestLine, type Piece } from './protocol.ts'
 import type { ServerLine } from './server-line.ts'
 

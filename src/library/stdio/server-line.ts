@@ -3,7 +3,7 @@
 import { isObject } from '../../kit/json.ts'
 import type { AgentEvent, Ending, JsonObject, Proposal } from '../../runtime/event.ts'
 import type { Message, ToolSpec } from '../../runtime/port.ts'
-import type { AskedChanges } from '../agent-api.ts'
+import type { AskedChanges } from '../agent/agent-api.ts'
 
 /** A peer with another version is refused. */
 export const protocolVersion = 1

@@ -12,16 +12,23 @@ import { createLineSplitter, type Line } from '../../kit/lines.ts'
 import { createWaiters } from '../../kit/queue.ts'
 import { fieldsOf } from '../../kit/wire.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
-import type { BraidClaw } from '../agent-api.ts'
+import type { BraidClaw } from '../agent/agent-api.ts'
 import { type ClientCalls, type ClientParts, createClientCalls } from './client-calls.ts'
 import { type ClientLine, longestLine, readLine } from './protocol.ts'
 import { protocolVersion, refuseProtocol, type ServerLine } from './server-line.ts'
 
 export type ServedAgent = Omit<BraidClaw, 'addThread'>
 
+/** The members of a writable stream of Node that a session needs. */
+export type LineOutput = {
+  readonly writable: boolean
+  write(text: string): boolean
+  on(event: 'close' | 'error' | 'drain', listener: () => void): unknown
+}
+
 export type SessionOptions = {
   readonly input: AsyncIterable<Uint8Array | string>
-  readonly output: NodeJS.WritableStream
+  readonly output: LineOutput
   /** The version of the program. */
   readonly version: string
   /** Stops the session: the running turn is cancelled. */
@@ -49,7 +56,7 @@ export async function serveSession(options: SessionOptions): Promise<SessionEnd>
   // Node 20 may collect what AbortSignal.any returns.
   const stop = new AbortController()
   const end = () => stop.abort()
-  for (const event of ['close', 'error']) options.output.on(event, end)
+  for (const event of ['close', 'error'] as const) options.output.on(event, end)
   options.signal?.addEventListener('abort', end, { once: true })
   if (options.signal?.aborted) end()
   const session = { ...options, stop, put: putter(options.output, stop.signal), lines: linesOf(options.input, stop.signal) }
@@ -58,7 +65,7 @@ export async function serveSession(options: SessionOptions): Promise<SessionEnd>
   return isHello(first.value) ? framed(session, first.value) : plain(session, first.value)
 }
 
-function putter(output: NodeJS.WritableStream, stop: AbortSignal): Put {
+function putter(output: LineOutput, stop: AbortSignal): Put {
   const room = createWaiters()
   output.on('drain', room.wake)
   stop.addEventListener('abort', room.wake, { once: true })

@@ -10,35 +10,9 @@ import { HttpError } from '../../../http/http-error.ts'
 import { isJsonObject } from '../../../kit/json.ts'
 import { type Explanation, explainCall, explainCommand } from '../../../security/explain.ts'
 import type { Caller } from '../access.ts'
-import { explanation, standingRule, verdict, words } from '../answer-shapes.ts'
+import { explanation, inForce, standingRule } from '../answer-shapes.ts'
 import { type Gateway, type GatewayApi, orMissing, snake } from '../gateway.ts'
 
-const byReason = z.array(z.object({ reason: z.string(), names: words }))
-const inForce = z.looseObject({
-  level: z.enum(['readonly', 'supervised', 'auto', 'full']),
-  workspace: z.string(),
-  workspace_only: z.boolean(),
-  commands: z.looseObject({ confined: z.boolean(), transaction: z.boolean() }),
-  settings: z.object({
-    ask: z.string(),
-    unlisted_commands: z.string(),
-    readonly_commands: z.string(),
-    egress: z.string(),
-    direct: z.string(),
-  }),
-  levels: z.array(z.object({ kind: z.string(), readonly: verdict, supervised: verdict, auto: verdict, full: verdict })),
-  allow_commands: words,
-  forbidden_commands: words,
-  forbidden_paths: words,
-  forbidden_reads: words,
-  protected_paths: words,
-  protected_names: byReason,
-  asks_always: byReason,
-  own_tools: words,
-  network: z.object({ allowed_domains: words, ports: z.array(z.int()) }),
-  tools: z.optional(words),
-  standing_rules: z.int(),
-})
 const question = z.strictObject({
   command: z
     .string()

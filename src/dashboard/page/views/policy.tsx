@@ -1,12 +1,12 @@
 /** Shows the level and the lists that hold now. */
 
 import { useState } from 'preact/hooks'
-import type { Explanation } from '../../../channels/http/answer-shapes.ts'
+import type { Explanation, PolicyShown } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
 import { Field, submitBy, Words } from '../parts/fields.tsx'
 import { Loaded, useLoaded } from '../parts/loaded.tsx'
 import { Columns, Facts, Part, Scroll, VerdictTag } from '../parts/small.tsx'
-import { levels, type PolicyShown, type ToolFacts } from '../shapes.ts'
+import { levels, type ToolFacts } from '../shapes.ts'
 
 export function Policy() {
   const policy = useLoaded(() => call<PolicyShown>('GET', '/policy'), 'policy')

@@ -1,11 +1,11 @@
 /** Declares the library for Unix programs, and holds what of it needs neither a home nor Bun. */
 
 import { statSync } from 'node:fs'
-import type { FailureCode } from '../host/failure.ts'
-import type { HostOptions } from '../host/open/library.ts'
-import { composeSystem as compose } from '../memory/agent-files/compose-system.ts'
-import { appendSession, archiveSession, countSession, type Loaded, loadSession } from '../memory/agent-files/session-file.ts'
-import type { Schema } from '../runtime/port.ts'
+import type { FailureCode } from '../../host/failure.ts'
+import type { HostOptions } from '../../host/open/library.ts'
+import { composeSystem as compose } from '../../memory/agent-files/compose-system.ts'
+import { appendSession, archiveSession, countSession, type Loaded, loadSession } from '../../memory/agent-files/session-file.ts'
+import type { Schema } from '../../runtime/port.ts'
 
 export type LlmOptions = HostOptions & {
   /** Replaces the agent's soul; a text, never a path. */

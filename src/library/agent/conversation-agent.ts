@@ -1,13 +1,13 @@
 /** Makes an agent of a conversation of this process: the library and the stdio channel use the same one. */
 
-import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from '../host/api.ts'
-import { openHost } from '../host/open/open-host.ts'
-import type { ProgramTool } from '../host/toolset/own-tools.ts'
-import { lazy } from '../kit/lazy.ts'
-import type { AgentEvent } from '../runtime/event.ts'
-import { type PreparedThread, prepareThread } from '../runtime/threads/prepare-thread.ts'
-import type { AnyUserThread } from '../runtime/threads/thread.ts'
-import { ThreadFailure } from '../runtime/threads/thread-failure.ts'
+import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from '../../host/api.ts'
+import { openHost } from '../../host/open/open-host.ts'
+import type { ProgramTool } from '../../host/toolset/own-tools.ts'
+import { lazy } from '../../kit/lazy.ts'
+import type { AgentEvent } from '../../runtime/event.ts'
+import { type PreparedThread, prepareThread } from '../../runtime/threads/prepare-thread.ts'
+import type { AnyUserThread } from '../../runtime/threads/thread.ts'
+import { ThreadFailure } from '../../runtime/threads/thread-failure.ts'
 import type { BraidClaw } from './agent-api.ts'
 import { describeTool, executeTool, type OwnTool } from './own-tool.ts'
 
@@ -67,7 +67,7 @@ export function conversationAgent(open: () => Promise<Opened>, threads: Prepared
     changes: async (gateId) => {
       const set = await conversation()?.changesOf(gateId)
       if (!set) return undefined
-      const { patchText } = await import('../host/changes/patch-text.ts')
+      const { patchText } = await import('../../host/changes/patch-text.ts')
       return { ...set, patch: patchText(set) }
     },
     gate: (gateId) => conversation()?.gate(gateId),

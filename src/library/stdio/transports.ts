@@ -1,15 +1,15 @@
 /** Serves an agent to others: over lines of JSON on two streams, and over HTTP as server-sent events. It runs on Node too. */
 
-import { errorResponse, HttpError, quiet } from '../http/http-error.ts'
-import { readJsonBody } from '../http/json-body.ts'
-import { errorText } from '../kit/errors.ts'
-import { fieldsOf } from '../kit/wire.ts'
-import type { BraidClaw } from './agent-api.ts'
-import { suggestion } from './stdio/protocol.ts'
-import { eventsOf, type SessionEnd, serveSession } from './stdio/session.ts'
+import { errorResponse, HttpError, quiet } from '../../http/http-error.ts'
+import { readJsonBody } from '../../http/json-body.ts'
+import { errorText } from '../../kit/errors.ts'
+import { fieldsOf } from '../../kit/wire.ts'
+import type { BraidClaw } from '../agent/agent-api.ts'
+import { suggestion } from './protocol.ts'
+import { eventsOf, type LineOutput, type SessionEnd, serveSession } from './session.ts'
 
 /** The two streams of `stdioTransport`; default: those of this process. */
-export type StdioStreams = { readonly input?: AsyncIterable<Uint8Array | string>; readonly output?: NodeJS.WritableStream }
+export type StdioStreams = { readonly input?: AsyncIterable<Uint8Array | string>; readonly output?: LineOutput }
 
 /**
  * Reads `{"prompt": "…"}` lines and writes one event a line, until the input ends. The agent stays open; a reader that goes away cancels the

@@ -1,11 +1,11 @@
 /** Declares an agent as a program sees it, whether it runs in this process or drives the executable. */
 
-import { isObject } from '../kit/json.ts'
-import type { ModelCall } from '../providers/model-call.ts'
-import type { ChangeSet } from '../runtime/changes.ts'
-import type { AgentEvent, Ending, JsonObject, Mode, Proposal } from '../runtime/event.ts'
-import type { Provider } from '../runtime/port.ts'
-import type { AnyUserThread } from '../runtime/threads/thread.ts'
+import { isObject } from '../../kit/json.ts'
+import type { ModelCall } from '../../providers/model-call.ts'
+import type { ChangeSet } from '../../runtime/changes.ts'
+import type { AgentEvent, Ending, JsonObject, Mode, Proposal } from '../../runtime/event.ts'
+import type { Provider } from '../../runtime/port.ts'
+import type { AnyUserThread } from '../../runtime/threads/thread.ts'
 import type { OwnTool } from './own-tool.ts'
 
 /** A rule in the format of the rule files: `name`, `on`, `when`, `block`, `reason` and so on. */

@@ -1,7 +1,7 @@
 /** Defines a tool that the calling program executes, and describes it to the host. It runs on Node too. */
 
-import type { JsonObject, Risk } from '../runtime/event.ts'
-import type { Schema } from '../runtime/port.ts'
+import type { JsonObject, Risk } from '../../runtime/event.ts'
+import type { Schema } from '../../runtime/port.ts'
 
 /** The part of a zod schema (zod 4.2 or later) that a tool needs. */
 export type ZodSchema = {
