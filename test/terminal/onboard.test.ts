@@ -137,11 +137,11 @@ describe('a server on this machine', () => {
     expect([stdout.includes('\u001b[2J'), stdout.includes('\u202e')]).toEqual([false, false])
   })
 
-  test('an address that is none is asked again', async () => {
+  test.each(['', 'http://http://127.0.0.1:1234/v1'])('an address that is none is asked again: %j', async (typed) => {
     using at = nest()
     const answers = [
       ['Which model should', `${down(6)}\r`],
-      ['address', '\r'],
+      ['address', `${typed}\r`],
       ['An address such as', '\u0003'],
     ] as const
     const { code } = await at.terminal(['onboard'], answers)

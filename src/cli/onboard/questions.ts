@@ -29,7 +29,7 @@ const local = [
   { value: 'ollama', label: 'Ollama on this machine', address: 'http://127.0.0.1:11434/v1', model: 'qwen3:8b' },
   { value: 'lmstudio', label: 'LM Studio on this machine', address: 'http://127.0.0.1:1234/v1', model: '' },
   { value: 'llamacpp', label: 'llama.cpp on this machine', address: 'http://127.0.0.1:8080/v1', model: '' },
-  { value: 'server', label: 'Another server that speaks the chat completions protocol', address: 'http://', model: '' },
+  { value: 'server', label: 'Another server that speaks the chat completions protocol', address: '', model: '' },
 ] as const
 
 /** Undefined: the offline helper. @throws Cancelled */
@@ -105,7 +105,9 @@ function isVariable(name: string): string | undefined {
 
 function isAddress(address: string): string | undefined {
   const url = URL.parse(address)
-  const good = url !== null && /^https?:$/.test(url.protocol) && url.hostname !== '' && url.username === '' && !/[?#\s]/.test(address)
+  // A scheme in front of an address that has one makes it the name of a host.
+  const good =
+    url !== null && /^https?:$/.test(url.protocol) && !/^(?:https?)?$/.test(url.hostname) && url.username === '' && !/[?#\s]/.test(address)
   return good ? undefined : 'An address such as http://127.0.0.1:1234/v1, without user, password, "?" and "#"'
 }
 
