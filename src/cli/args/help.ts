@@ -158,7 +158,7 @@ const connect = 'to connect a model: braidclaw onboard'
 const talk = 'for a conversation: braidclaw agent; for one turn: braidclaw agent -m TEXT'
 const earlier = 'earlier conversations: braidclaw memory list; to continue the latest: braidclaw agent -c'
 const models = 'who can be asked: braidclaw provider list; to choose: -m PROVIDER/MODEL'
-const update = 'to update, run "git pull && npm ci" in the folder it was installed from'
+const update = 'how to update: braidclaw update'
 const check = 'to check everything: braidclaw doctor'
 const server = 'to answer over HTTP: braidclaw serve'
 const changes = 'what waits for a decision: braidclaw changes list, braidclaw approvals list'
@@ -175,7 +175,7 @@ type Hints = { readonly [word: string]: string }
 const everydayCommands: Hints = {
   ...{ login: connect, logout: connect, auth: connect, signin: connect, setup: connect, configure: connect, key: connect, keys: connect },
   ...{ models, model: models, providers: models },
-  ...{ update, upgrade: update, install: update, uninstall: 'to take the service away: braidclaw service uninstall' },
+  ...{ upgrade: update, install: update },
   ...{ chat: talk, repl: talk, start: talk, ask: talk, prompt: talk, tui: talk, attach: talk },
   ...{ history: earlier, resume: earlier, continue: earlier, conversations: earlier, threads: earlier },
   ...{ gateway: server, web: server, dashboard: server, ui: server },

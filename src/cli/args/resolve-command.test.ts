@@ -47,7 +47,7 @@ describe('a word that is a command of another program is not asked of a model', 
     [['auth', 'login'], 'braidclaw onboard'],
     [['models'], 'braidclaw provider list'],
     [['models', 'list'], 'braidclaw provider list'],
-    [['update'], 'git pull'],
+    [['upgrade'], 'braidclaw update'],
     [['chat'], 'braidclaw agent'],
     [['history'], 'braidclaw memory list'],
     [['gateway'], 'braidclaw serve'],
@@ -98,7 +98,7 @@ describe('a word that is a command of another program is not asked of a model', 
   })
 
   test.each([
-    [['update', 'my', 'notes']],
+    [['upgrade', 'my', 'notes']],
     [['models', 'of', 'cars']],
     [['login?']],
     [['constructor']],
