@@ -14,7 +14,7 @@ const at = { dir: '', bundle: '' }
 beforeAll(async () => {
   at.dir = mkdtempSync(join(tmpdir(), 'braidclaw-remote-'))
   const entry = join(at.dir, 'entry.ts')
-  writeFileSync(entry, ['remote/agent', 'transports'].map((name) => `export * from '${root}/src/library/${name}.ts'\n`).join(''))
+  writeFileSync(entry, ['remote/agent', 'stdio/transports'].map((name) => `export * from '${root}/src/library/${name}.ts'\n`).join(''))
   const built = await Bun.build({ entrypoints: [entry], target: 'node', format: 'esm' })
   at.bundle = join(at.dir, 'agent.mjs')
   writeFileSync(at.bundle, (await built.outputs[0]?.text()) ?? '')
