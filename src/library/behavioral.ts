@@ -23,7 +23,7 @@ export type {
 export { behavioral } from './behavioral/b-program.ts'
 export type { BPEvent, BPListener, EventDetails, EventPattern, Idioms, Repeat, RulesFunction } from './behavioral/b-thread.ts'
 export { bSync, bThread } from './behavioral/b-thread.ts'
-export { type Frontier, frontier, type Program, type ProgramReport, type ProgramStep, reach, verify } from './behavioral/check.ts'
+export { type Frontier, frontier, type Program, type ProgramReport, type ProgramStep, verify } from './behavioral/check.ts'
 
 type ProgramTools<D extends EventDetails, Output> = Pick<Behavioral<D>, 'bThreads' | 'useSnapshot'> & {
   readonly bSync: typeof bSync<D>

@@ -75,7 +75,7 @@ export const commands: List = [
   { name: 'replay', about: 'Run a past run again from its journal: its events byte for byte, without the partial texts of the stream; nothing is executed, asked or fetched (exit 9 when altered)', load: async () => (await import('./proof/replay.ts')).replay },
   { name: 'rebuild', about: 'Rebuild turns, conversations and search index from the journal, and compare the receipts with it', load: async () => (await import('./proof/replay.ts')).rebuild },
   { name: 'verify', about: 'Model-check the rules that run in production, or a behavioral program; print the shortest counterexample', load: async () => (await import('./proof/verify.ts')).verify },
-  { name: 'frontier', about: 'Show which events can come next in a behavioral program, or a shortest run to one', load: async () => (await import('./proof/program.ts')).frontier },
+  { name: 'frontier', about: 'Show which events can come next in a behavioral program', load: async () => (await import('./proof/program.ts')).frontier },
   { name: 'security', about: 'Show what is allowed, asked about and refused here', alone: 'security show' },
   { name: 'security show', about: 'Print the levels and lists in force: allow list, forbidden and protected names, network, how commands run', load: async () => (await import('./proof/policy.ts')).show },
   { name: 'policy', about: 'Explain what the gate decides, or test it against expectations' },

@@ -2,10 +2,13 @@
 
 import { describe, expect, test } from 'bun:test'
 import { dice } from '../../../test/support/dice.ts'
-import { behavioral, bSync, bThread, frontier, type Idioms, type Program, reach, verify } from '../behavioral.ts'
+import { behavioral, bSync, bThread, frontier, type Idioms, type Program, verify } from '../behavioral.ts'
 
-const findings = (program: Program, options?: Parameters<typeof verify>[1]) =>
-  verify(program, options).findings.map(({ property, holds, steps }) => [property, holds, steps?.map(({ type }) => type).join(' ')])
+const findings = (program: Program) =>
+  verify(program).findings.map(({ property, holds, steps }) => [property, holds, steps?.map(({ type }) => type).join(' ')])
+
+/** Returns a shortest run to an event, as the counterexample of the claim that it never happens. */
+const reach = (program: Program, never: string) => verify({ ...program, never }).findings[1]?.steps
 
 /** A call needs an answer before it acts; `unapproved` happens when one acts without. */
 const gated = {
@@ -78,35 +81,6 @@ describe('verify', () => {
     const late = { steps: [{ waitFor: 'z' }, { request: { type: 'b' } }] }
     const threads = { ...program.threads, late }
     expect(findings({ ...program, threads, events: [] }).map(([, holds]) => holds)).toEqual([false, null])
-  })
-  test.each<[string, Program['threads'], Program['events'], boolean]>([
-    ['a thread waits for what nobody makes', { one: { steps: [{ waitFor: 'never' }] } }, [], false],
-    ['a handler can make it', { one: { steps: [{ waitFor: 'x' }] } }, undefined, true],
-    [
-      'two threads wait for each other',
-      { one: { steps: [{ waitFor: 'b' }, { request: { type: 'a' } }] }, two: { steps: [{ waitFor: 'a' }, { request: { type: 'b' } }] } },
-      [],
-      false,
-    ],
-    ['a request is blocked for ever', { one: { steps: [{ request: { type: 'a' } }] }, guard: { steps: [{ block: 'a' }] } }, [], false],
-    [
-      'a request is blocked until a handler frees it',
-      { one: { steps: [{ request: { type: 'a' } }] }, guard: { steps: [{ block: 'a', waitFor: 'free' }] } },
-      undefined,
-      true,
-    ],
-    [
-      'all threads are over, and a guard stays',
-      { one: { steps: [{ request: { type: 'a' } }] }, guard: { steps: [{ block: 'b' }] } },
-      [],
-      true,
-    ],
-    ['a deadlock behind an event', { one: { steps: [{ waitFor: 'x' }, { waitFor: 'y' }] } }, ['x'], false],
-  ])('deadlock: %s', (_, threads, events, holds) => {
-    expect(findings({ threads, events }, { deadlock: true }).at(-1)?.slice(0, 2)).toEqual(['no thread waits in vain', holds])
-  })
-  test('without --deadlock a program may wait for ever', () => {
-    expect(verify({ threads: { one: { steps: [{ waitFor: 'never' }] } }, events: [] }).ok).toBe(true)
   })
   test('a search that was cut decides nothing', () => {
     const events = ['a', 'b', 'c', 'd']
@@ -186,7 +160,7 @@ describe('the checker explores what the engine runs', () => {
 })
 
 describe('frontier', () => {
-  test('at the beginning, under way, and with what is blocked and waits', () => {
+  test('at the beginning, under way, and with what is blocked', () => {
     expect(frontier(gated)).toEqual({
       enabled: [
         { type: 'allow', by: 'outside' },
@@ -195,19 +169,8 @@ describe('frontier', () => {
         { type: 'begin', by: 'outside' },
       ],
       blocked: [],
-      waiting: [
-        { thread: 'loop', for: ['thought'] },
-        { thread: 'gate', for: ['thought'] },
-        { thread: 'witness', for: ['thought'] },
-      ],
     })
-    expect(frontier(gated, ['thought'])).toMatchObject({
-      blocked: [{ type: 'act', by: ['gate'] }],
-      waiting: [
-        { thread: 'gate', for: ['allow'] },
-        { thread: 'witness', for: ['act', 'allow'] },
-      ],
-    })
+    expect(frontier(gated, ['thought']).blocked).toEqual([{ type: 'act', by: ['gate'] }])
     expect(frontier(gated, ['thought', 'allow']).enabled).toEqual([{ type: 'act', by: 'loop' }])
   })
   test('requests between the events of the history may be left out', () => {
@@ -235,19 +198,16 @@ describe('frontier', () => {
     expect(() => frontier(gated, ['thougt'])).toThrow('"thougt" is not an event of this program')
     expect(() => frontier(gated, ['thougt'])).toThrow('; did you mean "thought"?')
   })
-  test('a listener that is a function is shown by its text', () => {
-    const program: Program = { threads: { one: { steps: [{ waitFor: ({ type }) => type === 'a' }] } }, events: ['a'] }
-    expect(frontier(program).waiting).toEqual([{ thread: 'one', for: [expect.stringContaining('type === ')] }])
-  })
 })
 
-describe('reach', () => {
-  test('the shortest run; nothing when there is none; a similar name for a wrong one', () => {
-    expect(reach(gated, 'act')?.map(({ type }) => type)).toEqual(['thought', 'allow', 'act'])
-    expect(reach(gated, 'unapproved')).toBeUndefined()
-    expect(() => reach(gated, 'acts')).toThrow('did you mean "act')
-    expect(() => reach(gated, 'unapproved', 2)).toThrow('not found in 2 states; raise maxStates')
-  })
+test('a forbidden event is reached by the shortest run; a listener that is a function is shown by its text', () => {
+  expect(reach(gated, 'act')?.map(({ type }) => type)).toEqual(['thought', 'allow', 'act'])
+  expect(reach(gated, 'unapproved')).toBeUndefined()
+  expect(findings({ ...gated, never: ({ type }) => type === 'act' })[1]).toEqual([
+    expect.stringContaining('type === '),
+    false,
+    'thought allow act',
+  ])
 })
 
 describe('a program that is wrong', () => {

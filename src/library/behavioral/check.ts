@@ -1,9 +1,9 @@
-/** Explores what a behavioral program can do, without its handlers: forbidden events, livelocks, deadlocks, what comes next. */
+/** Explores what a behavioral program can do, without its handlers: forbidden events, livelocks, what comes next. */
 
-import { initialStates, plain, type States } from '../../kernel/check-program.ts'
-import { type Exploration, explore, LIVELOCK, type Property, type Rest } from '../../kernel/explore.ts'
-import { advance, advances, bidsOf, blockersOf, frontier as enabledRequests, matches } from '../../kernel/select.ts'
-import type { BThread as KernelThread } from '../../kernel/thread.ts'
+import { initialStates, plain } from '../../kernel/check-program.ts'
+import { type Exploration, explore, LIVELOCK } from '../../kernel/explore.ts'
+import { advance, bidsOf, explainBids, matches, frontier as open, type Selection } from '../../kernel/select.ts'
+import type { Bid, BThread as KernelThread, Pattern } from '../../kernel/thread.ts'
 import type { Json } from '../../kit/json.ts'
 import type { BPEvent, BPListener, BPListeners, Idioms, ProgramEvent, Repeat, RulesFunction } from './b-thread.ts'
 import { asEvent, bidOf, bSync, bThread, listOf, maybe, patternOf } from './b-thread.ts'
@@ -36,13 +36,11 @@ export type ProgramReport = { readonly ok: boolean; readonly states: number; rea
 export type Frontier = {
   readonly enabled: readonly ProgramStep[]
   readonly blocked: readonly { readonly type: string; readonly by: readonly string[] }[]
-  readonly waiting: readonly { readonly thread: string; readonly for: readonly string[] }[]
 }
 
 /** The state is the number of the step, or ENDED. */
-type StepThread = KernelThread<number, ProgramEvent> & { readonly steps: readonly Idioms[]; readonly requests: readonly ProgramEvent[] }
+type StepThread = KernelThread<number, ProgramEvent> & { readonly bids: readonly Bid<ProgramEvent>[] }
 type Model = { readonly threads: readonly StepThread[]; readonly world: readonly ProgramEvent[]; readonly types: readonly string[] }
-type Seen = Partial<Property<ProgramEvent, boolean>>
 
 const ENDED = -1
 const MOST_STEPS = 1000
@@ -52,8 +50,7 @@ const beginning: StepThread = {
   name: 'the first event',
   priority: -1,
   init: 0,
-  steps: [],
-  requests: [],
+  bids: [],
   bid: (step) =>
     step === 0 ? { wait: [{ type: 'event', match: isWorld }, { type: 'begin' }], block: [{ type: 'event', match: isRequest }] } : {},
   next: () => ENDED,
@@ -69,12 +66,17 @@ function modelOf(program: Program): Model {
   const wrong = Object.keys(program).find((key) => !members.includes(key))
   if (wrong !== undefined) throw new TypeError(`the program has "${wrong}"; a program has ${members.join(', ')}${maybe(wrong, members)}`)
   const threads = [beginning, ...Object.entries(program.threads).map(([name, thread], at) => stepThread(name, thread, at))]
-  const heard = threads.flatMap(({ steps }) => steps.flatMap(({ waitFor, interrupt }) => [...typesOf(waitFor), ...typesOf(interrupt)]))
+  const bids = threads.flatMap((thread) => thread.bids)
+  const heard = bids.flatMap(({ wait = [], interrupt = [] }) => typesOf([...wait, ...interrupt]))
   const outside = (program.publicEvents ?? []).map((event) => sample(event, 'publicEvents', 'outside'))
-  const known = new Set([...outside, ...threads.flatMap(({ requests }) => requests)].map(({ id }) => id))
+  const known = new Set([...outside, ...bids.flatMap(({ request = [] }) => request)].map(({ id }) => id))
   const others = program.events ?? [...new Set(heard)].filter((type) => !known.has(type))
   const world = [...outside, ...others.map((event) => sample(event, 'events', 'handlers'))]
   return { threads, world, types: [...new Set([...known, ...world.map(({ id }) => id), ...heard])] }
+}
+
+function typesOf(patterns: readonly Pattern<ProgramEvent>[]): string[] {
+  return patterns.flatMap(({ id }) => id ?? [])
 }
 
 function sample(given: string | BPEvent, where: string, by: string): ProgramEvent {
@@ -100,28 +102,22 @@ function stepThread(name: string, given: RulesFunction | ThreadSteps, priority: 
   const bids = steps.map((step) => {
     const { template, request = [], ...bid } = bidOf(name, step)
     const requests = template ? [template()] : request
-    const plainly = requests.map(({ id, detail }) => sample({ type: id, detail }, `thread "${name}": request`, name))
-    return { isTemplate: template !== undefined, bid: { ...bid, request: plainly } }
+    return { ...bid, request: requests.map(({ id, detail }) => sample({ type: id, detail }, `thread "${name}": request`, name)) }
   })
   return {
     name,
     priority,
-    steps,
-    requests: bids.flatMap(({ bid }) => bid.request),
+    bids,
     init: total > 0 ? 0 : ENDED,
-    bid: (step) => bids[step]?.bid ?? {},
+    bid: (step) => bids[step] ?? {},
     next(step, event) {
-      const { isTemplate, bid } = bids[step] ?? {}
-      if (matches(bid?.interrupt, event)) return ENDED
+      const { wait, interrupt } = bids[step] ?? {}
+      if (matches(interrupt, event)) return ENDED
       // A template moves with its own event alone, whatever others request.
-      if (isTemplate && event.by !== name && !matches(bid?.wait, event)) return step
+      if (typeof steps[step]?.request === 'function' && event.by !== name && !matches(wait, event)) return step
       return step + 1 < total ? step + 1 : loop > 0 ? prefix : ENDED
     },
   }
-}
-
-function typesOf(listeners: BPListeners | undefined): string[] {
-  return listOf(listeners).flatMap((one) => (typeof one === 'function' ? [] : typeof one === 'string' ? one : one.type))
 }
 
 function stepOf({ id: type, detail, by = '' }: ProgramEvent): ProgramStep {
@@ -132,39 +128,15 @@ function worldAt({ world }: Model, first: unknown): readonly ProgramEvent[] {
   return first === 0 ? [...world, BEGIN] : world
 }
 
-function search(model: Model, property: Seen, maxStates: number): Exploration<ProgramEvent> {
-  const properties = [{ name: '', init: false, next: (seen: boolean) => seen, ...property }]
-  const environment = (states: States) => worldAt(model, states[beginning.name])
-  return explore({ threads: model.threads, maxStates, environment, history: { init: 0, next: () => 0 }, properties })
-}
-
-function seeing(listener: BPListener): Seen {
-  const pattern = patternOf(listener, 'never')
-  return { next: (seen, { event }) => seen || matches([pattern], event), violated: (seen) => seen }
-}
-
-/** Tells whether a thread waits in vain: no event that moves any thread can happen, or none exists that this thread waits for. */
-function isStuck({ threads, world }: Model, { states, offers }: Rest<ProgramEvent>): boolean {
-  const bids = bidsOf(
-    threads,
-    threads.map(({ name }) => states[name] ?? ENDED),
-  )
-  const isOver = !offers.some((event) => bids.some((bid) => advances(bid, event)))
-  const all = [...world, ...threads.flatMap(({ requests }) => requests)]
-  const waiting = bids.slice(1).filter(({ wait = [], request = [] }) => wait.length + request.length > 0)
-  return waiting.some((bid) => isOver || !all.some((event) => advances(bid, event)))
-}
-
-type VerifyLimits = { readonly maxStates?: number; readonly deadlock?: boolean }
-
 /** Explores all runs that the world can provoke. @throws TypeError that says what is wrong with the program */
-export function verify(program: Program, { maxStates = 100_000, deadlock = false }: VerifyLimits = {}): ProgramReport {
+export function verify(program: Program, { maxStates = 100_000 }: { readonly maxStates?: number } = {}): ProgramReport {
   const model = modelOf(program)
-  for (const type of typesOf(program.never)) checkType(model, type)
-  const checks: [string, Seen][] = [[LIVELOCK, {}]]
-  for (const listener of listOf(program.never)) checks.push([`never ${spelledListener(listener)}`, seeing(listener)])
-  if (deadlock) checks.push(['no thread waits in vain', { atQuiescence: (_, rest) => isStuck(model, rest) }])
-  const results = checks.map(([property, monitor]) => ({ property, found: search(model, monitor, maxStates) }))
+  const never = listOf(program.never).map((one) => ({ property: `never ${spelledListener(one)}`, patterns: [patternOf(one, 'never')] }))
+  for (const type of never.flatMap(({ patterns }) => typesOf(patterns))) checkType(model, type)
+  const results = [{ property: LIVELOCK, patterns: [] }, ...never].map(({ property, patterns }) => {
+    const next = (seen: boolean, { event }: Selection<ProgramEvent>) => seen || matches(patterns, event)
+    return { property, found: search(model, maxStates, next) }
+  })
   const findings = results.map(({ property, found }): ProgramFinding => {
     if (found.outcome !== 'violated') return { property, holds: found.outcome === 'holds' ? true : null }
     // A livelock ends the search for anything else, which is then not decided.
@@ -174,56 +146,49 @@ export function verify(program: Program, { maxStates = 100_000, deadlock = false
   return { ok: findings.every(({ holds }) => holds), states: Math.max(...results.map(({ found }) => found.states)), findings }
 }
 
-/**
- * Returns a shortest run to an event, or undefined when there is none. @throws TypeError when the program has no such event, RangeError when
- * the search ended before it had seen every state
- */
-export function reach(program: Program, target: BPListener, maxStates?: number): readonly ProgramStep[] | undefined {
-  const { states, findings } = verify({ ...program, never: [target] }, { maxStates })
-  if (findings[1]?.holds !== null) return findings[1]?.steps
-  throw new RangeError(`not found in ${states} states; ${findings[0]?.holds === false ? 'there is a livelock' : 'raise maxStates'}`)
+type Seen = (seen: boolean, selection: Selection<ProgramEvent>) => boolean
+
+function search(model: Model, maxStates: number, next: Seen): Exploration<ProgramEvent> {
+  return explore({
+    threads: model.threads,
+    maxStates,
+    environment: (states) => worldAt(model, states[beginning.name]),
+    history: { init: 0, next: () => 0 },
+    properties: [{ name: '', init: false, next, violated: (seen) => seen === true }],
+  })
 }
 
 /** Returns what can come after these events; requests between them may be left out. @throws TypeError when they cannot come in this order */
 export function frontier(program: Program, history: readonly (string | BPEvent)[] = []): Frontier {
   const model = modelOf(program)
-  const { threads, world } = model
-  let states: readonly Json[] = initialStates(threads)
+  let states: readonly Json[] = initialStates(model.threads)
   for (const event of history) states = after(model, states, sample(event, 'history', ''))
-  const { bids, enabled } = openAt(model, states)
-  const named = (event: ProgramEvent) => blockersOf(bids, event).map((place) => threads[place]?.name ?? '')
-  const all = [...bids.flatMap(({ request = [] }) => request), ...world].map((event) => ({ type: event.id, by: named(event) }))
-  const waiting = threads.map(({ name, steps }, at) => {
-    const { waitFor, interrupt } = steps[Number(states[at])] ?? {}
-    return { thread: name, for: [...listOf(waitFor), ...listOf(interrupt)].map(spelledListener) }
-  })
-  return {
-    enabled: enabled.map(stepOf),
-    blocked: all.filter(({ by }) => by.length > 0),
-    waiting: waiting.filter((one) => one.for.length > 0),
-  }
+  const { enabled, blocked } = openAt(model, states)
+  return { enabled: enabled.map(stepOf), blocked: blocked.map(({ event, by }) => ({ type: event.id, by })) }
 }
 
 /** A request comes alone, the one of highest priority; without one, anything that the world may send. */
 function openAt(model: Model, states: readonly Json[]) {
   const bids = bidsOf(model.threads, states)
-  const [first] = enabledRequests(bids)
-  return { bids, first, enabled: first ? [first.event] : worldAt(model, states[0]).filter((event) => blockersOf(bids, event).length === 0) }
+  const withWorld = [...bids, { request: worldAt(model, states[0]) }]
+  const all = open(withWorld).map(({ event }) => event)
+  const enabled = all[0] && isRequest(all[0]) ? all.slice(0, 1) : all
+  return { bids, enabled, blocked: explainBids(model.threads, withWorld) }
 }
 
 function after(model: Model, before: readonly Json[], wanted: ProgramEvent): readonly Json[] {
   checkType(model, wanted.id)
   let states = before
   for (let steps = 0; steps < MOST_STEPS; steps++) {
-    const { bids, enabled, first } = openAt(model, states)
+    const { bids, enabled, blocked } = openAt(model, states)
     const found = enabled.find(({ id }) => id === wanted.id)
-    const event = found ?? first?.event ?? enabled.find((one) => one === BEGIN)
+    const event = found ?? enabled.find((one) => isRequest(one) || one === BEGIN)
     if (event === undefined) {
-      const by = blockersOf(bids, { ...wanted, by: 'outside' }).map((place) => model.threads[place]?.name)
-      const why = by.length > 0 ? `${by.join(', ')} blocks it` : `what can come is ${enabled.map(({ id }) => id).join(', ') || 'nothing'}`
+      const by = blocked.find((one) => one.event.id === wanted.id)?.by.join(', ')
+      const why = by ? `${by} blocks it` : `what can come is ${enabled.map(({ id }) => id).join(', ') || 'nothing'}`
       throw new TypeError(`"${wanted.id}" cannot come at this point of the history: ${why}`)
     }
-    const given = found && !first ? { ...event, detail: wanted.detail ?? event.detail } : event
+    const given = isWorld(event) ? { ...event, detail: wanted.detail ?? event.detail } : event
     states = advance({ threads: model.threads, states, bids, event: given }).states
     if (found) return states
   }

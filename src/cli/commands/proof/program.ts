@@ -1,6 +1,5 @@
 /** Implements `frontier`, and loads the module of `verify --program`: in a child in the sandbox, because it is foreign code. */
 
-import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, resolve } from 'node:path'
 import type { CliContext } from '../../../channels/terminal/context.ts'
@@ -10,7 +9,7 @@ import { createConfinement } from '../../../host/toolset/sandbox/command-sandbox
 import { errorText } from '../../../kit/errors.ts'
 import { isObject, parseJson } from '../../../kit/json.ts'
 import { didYouMean, visible, visibleLines } from '../../../kit/text.ts'
-import { type BPEvent, frontier as frontierOf, type Program, type ProgramStep, reach as shortest } from '../../../library/behavioral.ts'
+import { type BPEvent, frontier as frontierOf, type Program, type ProgramStep } from '../../../library/behavioral.ts'
 import { isCompiled, ownProgram } from '../../../service/own-program.ts'
 import { cleanEnvironment } from '../../../tools/process.ts'
 import { command, type Flags, type Given, spelled } from '../../args/command.ts'
@@ -19,7 +18,6 @@ import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 
 export const programFlags = {
   program: { type: 'text', about: 'A module that exports a behavioral program, as default or as "program" (docs/library.md)' },
-  maxStates: { type: 'whole', min: 1, about: 'With a program: end the search after so many states (default: 100,000)' },
   sandbox: { ...sandboxFlag.sandbox, about: 'Where the program is loaded (default: auto); none loads it here, with all your rights' },
   ...workspaceFlag,
   ...jsonFlag,
@@ -28,15 +26,15 @@ export const programFlags = {
 /** Keeps what a module prints without end from filling the memory. */
 const MOST_BYTES = 2 ** 23
 
-type Asked = Given<typeof programFlags> & { readonly program: string; readonly history?: string; readonly [flag: string]: unknown }
+type Asked = Given<typeof programFlags> & { readonly program: string; readonly [flag: string]: unknown }
 
 /** Runs the same command on the program in the sandbox, and prints what it prints. @throws CliExit */
 export async function inSandbox(context: CliContext, name: string, { workspace, sandbox = 'auto', ...asked }: Asked): Promise<void> {
   const setup = loadSetup(context, { workspace })
   const policy = policyOf(setup.config, setup.paths, context.env)
   const confinement = createConfinement(sandbox, { setup, policy })
-  const files = { program: resolve(context.cwd, asked.program), ...(asked.history && { history: resolve(context.cwd, asked.history) }) }
-  const words = Object.entries({ ...asked, ...files, sandbox: 'none' }).flatMap(([flag, value]) =>
+  const program = resolve(context.cwd, asked.program)
+  const words = Object.entries({ ...asked, program, sandbox: 'none' }).flatMap(([flag, value]) =>
     value === true ? [spelled(flag)] : value ? [value].flat().flatMap((one) => [spelled(flag), String(one)]) : [],
   )
   const seconds = setup.config.limits.toolTimeoutS
@@ -46,7 +44,7 @@ export async function inSandbox(context: CliContext, name: string, { workspace, 
     cwd: policy.workspace,
     env: cleanEnvironment({ home: policy.workspace }),
     readOnly: true,
-    readablePaths: [...Object.values(files).map(dirname), isCompiled() ? own : dirname(dirname(own))].map((path) => ({ path })),
+    readablePaths: [dirname(program), isCompiled() ? own : dirname(dirname(own))].map((path) => ({ path })),
     signal,
     onOutput(chunk, from) {
       if (out[from].length < MOST_BYTES) out[from] = Buffer.concat([out[from], chunk])
@@ -84,48 +82,27 @@ function isProgram(value: unknown): value is Program {
 const flags = {
   ...programFlags,
   after: { type: 'text', many: true, about: 'An event that came before: its type, or { "type", "detail" } as JSON; in their order' },
-  history: { type: 'text', about: 'A JSON file with a list of the events that came before' },
-  reach: { type: 'text', about: 'Print a shortest run to this event instead' },
 } as const satisfies Flags
 
-/** Exit code 0, 1 when no run reaches the event, 2 when the program or the history is wrong. */
+/** Exit code 0, or 2 when the program or the history is wrong. */
 export const frontier = command({
   flags,
-  examples: [
-    ['--program loop.ts --after prompt --after thought', 'what can come next?'],
-    ['--program loop.ts --reach act', 'how does it come to that?'],
-  ],
+  examples: [['--program loop.ts --after prompt --after thought', 'what can come next?']],
   async run(context, { program, ...more }) {
     if (program === undefined) throw usageError('name a program with --program FILE (docs/library.md)')
     if (more.sandbox !== 'none') return inSandbox(context, 'frontier', { program, ...more })
-    const { after = [], history, reach, json } = more
-    const before = [...(history === undefined ? [] : historyOf(resolve(context.cwd, history))), ...after.map(readEvent)]
-    const print = (answer: unknown, lines: readonly string[]) =>
-      context.process.stdout.write(json ? `${JSON.stringify(answer)}\n` : lines.map((line) => `${visible(line)}\n`).join(''))
-    if (reach !== undefined) {
-      const steps = loaded(context, program, (found) => shortest(found, reach, more.maxStates))
-      print({ steps: steps ?? null }, steps?.map(stepLine) ?? [`no run reaches ${reach}`])
-      if (steps === undefined) throw new CliExit(exitCodes.error)
-      return
-    }
-    const answer = loaded(context, program, (found) => frontierOf(found, before))
-    print(answer, [
+    const answer = loaded(context, program, (found) => frontierOf(found, more.after?.map(readEvent)))
+    const lines = [
       ...answer.enabled.map((step) => `can come: ${spelledStep(step)}`),
       ...answer.blocked.map(({ type, by }) => `blocked:  ${type}, by ${by.join(', ')}`),
-      ...answer.waiting.map((one) => `waits:    ${one.thread}, for ${one.for.join(' or ')}`),
-    ])
+    ]
+    context.process.stdout.write(more.json ? `${JSON.stringify(answer)}\n` : lines.map((line) => `${visible(line)}\n`).join(''))
   },
 })
 
 function readEvent(text: string): string | BPEvent {
   const found = parseJson(text)
   return isObject(found) ? { type: String(found.type), detail: found.detail } : text
-}
-
-function historyOf(file: string): (string | BPEvent)[] {
-  const found = parseJson(readFileSync(file, 'utf8'))
-  if (Array.isArray(found)) return found
-  throw usageError(`${file} is not a JSON list of events, such as ["prompt", { "type": "thought", "detail": {} }]`)
 }
 
 function spelledStep({ type, detail, by }: ProgramStep): string {

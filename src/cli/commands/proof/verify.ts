@@ -15,7 +15,7 @@ import { inSandbox, loaded, programFlags, stepLine } from './program.ts'
 const flags = {
   threads: { type: 'text', about: 'Check these rules instead of the installed ones' },
   ...programFlags,
-  deadlock: { type: 'boolean', about: 'With a program: also look for threads that wait in vain' },
+  maxStates: { type: 'whole', min: 1, about: 'With a program: end the search after so many states (default: 100,000)' },
 } as const satisfies Flags
 
 /** Exit code 0 when every property holds, 1 when one breaks or is undecided, 2 when a rule or a program cannot be read. */
@@ -25,10 +25,10 @@ export const verify = command({
     ['--threads my-rules.json', 'with rules of your own (docs/rules.md)'],
     ['--program loop.ts', 'a behavioral program of your own (docs/library.md)'],
   ],
-  async run(context, { threads, program, deadlock, ...more }) {
-    if (program !== undefined && more.sandbox !== 'none') return inSandbox(context, 'verify', { program, deadlock, ...more })
+  async run(context, { threads, program, ...more }) {
+    if (program !== undefined && more.sandbox !== 'none') return inSandbox(context, 'verify', { program, ...more })
     if (program !== undefined) {
-      const report = loaded(context, program, (found) => check(found, { maxStates: more.maxStates, deadlock }))
+      const report = loaded(context, program, (found) => check(found, more))
       context.process.stdout.write(more.json ? `${JSON.stringify(report)}\n` : `${programLines(report).join('\n')}\n`)
       if (!report.ok) throw new CliExit(exitCodes.error)
       return
@@ -37,14 +37,8 @@ export const verify = command({
     const setup = loadSetup(context, { workspace })
     const rules = threads === undefined ? rulesInForce(setup).rules : rulesOfFile(setup, threads).map(ruleThread)
     const report = verifyProgram({ rules })
-    context.process.stdout.write(
-      json
-        ? `${JSON.stringify(report)}\n`
-        : `${verifyLines(
-            report,
-            rules.map(({ name }) => name),
-          ).join('\n')}\n`,
-    )
+    const names = rules.map(({ name }) => name)
+    context.process.stdout.write(json ? `${JSON.stringify(report)}\n` : `${verifyLines(report, names).join('\n')}\n`)
     if (!report.ok) throw new CliExit(exitCodes.error)
   },
 })
