@@ -143,6 +143,7 @@ describe.each(dialects)('%s', (dialect) => {
     ['that another call begins in', `call:f{a:1${call[0]}call:g{}${call[1]}`],
     ['without a value', `call:f{a:}${call[1]}`],
     ['without a key', `call:f{:1}${call[1]}`],
+    ['with a comma alone', `call:f{,}${call[1]}`],
     ['with more after it', `call:f{a:1}x${call[1]}`],
     ['without a name', `call:{a:1}${call[1]}`],
     ['nested too deeply', `call:f{a:${'['.repeat(100)}${']'.repeat(100)}}${call[1]}`],
@@ -159,7 +160,7 @@ describe.each(dialects)('%s', (dialect) => {
   })
 
   test('JSON inside, bare words and members of any name are read; __proto__ is a name like any other', () => {
-    const text = `call:f{a:["x",'y'],b:Paris, c : 007 ,__proto__:{x:1},"q":2}`
+    const text = `call:f{a:["x",'y',],b:Paris, c : 007 ,__proto__:{x:1},"q":2}`
     const [read] = parse(`${call[0]}${text}${call[1]}`) as { args: object }[]
     expect(JSON.stringify(read?.args)).toBe('{"a":["x","\'y\'"],"b":"Paris","c":"007","__proto__":{"x":1},"q":2}')
   })
@@ -177,6 +178,13 @@ describe.each(dialects)('%s', (dialect) => {
     for (const token of allTokens) expect(neutralizeControlTokens(`a${token}b`)).toBe(`a${token.replace('<', '< ')}b`)
     expect(neutralizeControlTokens('a < b && c <escaped> <div> <|')).toBe('a < b && c <escaped> <div> <|')
     expect(neutralizeControlTokens('<esc<escape>ape>')).toBe('<esc< escape>ape>')
+  })
+
+  test('white space without end costs no time', () => {
+    const space = ' '.repeat(200_000)
+    const began = performance.now()
+    expect(parse(`${call[0]}call:f{${space}a${space}:${space}1${space},${space}}${call[1]}`)).toMatchObject([{ args: { a: 1 } }])
+    expect(performance.now() - began).toBeLessThan(2_000)
   })
 
   test('reads five megabytes a second and more, however they are cut', () => {

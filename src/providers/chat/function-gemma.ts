@@ -1,6 +1,7 @@
 /** Writes and reads how FunctionGemma and Gemma 4 declare, call and answer tools: one grammar, two sets of tokens. It runs on Node too. */
 
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
+import { soundObject } from '../wire/call-arguments.ts'
 
 export type GemmaDialect = keyof typeof gemmaDialects
 
@@ -118,7 +119,7 @@ export type GemmaParser = { push(text: string): GemmaPiece[]; end(): GemmaPiece[
 export function createGemmaParser(dialect: GemmaDialect): GemmaParser {
   const { call, response, turn, channel, quote } = gemmaDialects[dialect]
   const tokens: readonly string[] = [...call, response[0], turn[1], quote, ...channel]
-  const pattern = new RegExp(tokens.map((token) => token.replaceAll('|', '\\|')).join('|'), 'g')
+  const pattern = new RegExp(tokens.map(literal).join('|'), 'g')
   /** `name`: in the first line of a channel, which is its name. */
   let state: 'text' | 'thinking' | 'name' | 'call' | 'over' = 'text'
   let held = ''
@@ -177,58 +178,29 @@ export function createGemmaParser(dialect: GemmaDialect): GemmaParser {
   }
 }
 
-/** @returns the arguments of `call:NAME{…}`; undefined when the text is not in the grammar */
+/**
+ * Reads `call:NAME{…}` as JSON after writing its texts, keys and bare words in quotation marks.
+ * @returns the arguments; undefined when the text is not in the grammar
+ */
 function readCall(raw: string, quote: string): Members | undefined {
-  let at = /^\s*call:\s*[^\s{]+\s*/.exec(raw)?.[0].length ?? raw.length
-
-  /** Returns what stands next, without the white space around it; @throws when it is not there */
-  function next(pattern: RegExp): string {
-    pattern.lastIndex = at
-    const found = pattern.exec(raw)?.[0].trim()
-    if (found === undefined) throw new SyntaxError(`not in the grammar at ${at}`)
-    at = pattern.lastIndex
-    return found
-  }
-
-  function text(): string {
-    const end = raw.indexOf(quote, at + quote.length)
-    const found = raw.slice(at + quote.length, end)
-    at = end < 0 ? raw.length : end + quote.length
-    return found
-  }
-
-  function value(depth: number): unknown {
-    next(/\s*/y)
-    if (depth > 64) throw new SyntaxError('nested too deeply')
-    if (raw.startsWith(quote, at)) return text()
-    if (raw[at] === '{') return Object.fromEntries(list('}', () => member(depth)))
-    if (raw[at] === '[') return list(']', () => value(depth + 1))
+  const members = /^\s*call:\s*[^\s{]+\s*(\{.*)$/s.exec(raw)?.[1] ?? ''
+  const tokens = [
+    `${literal(quote)}(.*?)${literal(quote)}`,
+    String.raw`(?=[^:,{}[\]<\s"])(?<=[{,]\s*)([^:,{}[\]<]+)(?=:)`,
+    String.raw`([^:,{}[\]<\s"][^,{}[\]<]*)`,
+    String.raw`,(?<=[^{[,\s]\s*,)\s*(?=[}\]])`,
     // Inside lists and objects Gemma 4 falls back to JSON now and then.
-    if (raw[at] === '"') return JSON.parse(next(/"(?:[^"\\]|\\.)*"/y))
-    const bare = next(/[^,{}[\]<]*[^,{}[\]<\s][^,{}[\]<]*/y)
-    return /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/.test(bare) ? JSON.parse(bare) : bare
-  }
+    String.raw`"(?:[^"\\]|\\.)*"`,
+  ]
+  const written = members.replace(new RegExp(tokens.join('|'), 'gs'), (token, text?: string, key?: string, bare?: string) => {
+    const word = text ?? key?.trim() ?? bare?.trim()
+    if (word === undefined) return token.startsWith(',') ? '' : token
+    return word === bare?.trim() && parseJson(word) !== undefined ? word : JSON.stringify(word)
+  })
+  const args = parseJson(written)
+  return isObject(args) ? soundObject(args) : undefined
+}
 
-  function member(depth: number): [string, unknown] {
-    const key = raw.startsWith(quote, at) ? text() : next(/\s*[^:,{}[\]<\s][^:,{}[\]<]*/y).replace(/^"(.*)"$/, '$1')
-    next(/\s*:/y)
-    return [key, value(depth + 1)]
-  }
-
-  function list<Item>(end: string, item: () => Item): Item[] {
-    const items: Item[] = []
-    for (next(/[{[]\s*/y); raw[at] !== end; next(raw[at] === end ? /\s*/y : /,\s*/y)) {
-      items.push(item())
-      next(/\s*/y)
-    }
-    at++
-    return items
-  }
-
-  try {
-    const args = raw[at] === '{' ? value(0) : undefined
-    return isObject(args) && raw.slice(at).trim() === '' ? args : undefined
-  } catch {
-    return undefined
-  }
+function literal(token: string): string {
+  return token.replaceAll('|', '\\|')
 }
