@@ -37,11 +37,9 @@ export type SemanticCache = {
   /** @returns how many entries it removed */
   clearExpired: () => number
   persist: () => void | Promise<void>
-  /** Frees the entries and saves nothing. */
-  close: () => void
 }
 
-/** @throws Error that lists everything that is wrong with the numbers and `initialEntries` */
+/** @throws Error that lists everything that is wrong with `initialEntries` */
 export function createSemanticCache(config: SemanticCacheConfig = {}): SemanticCache {
   const { embedder, similarityThreshold = 0.85, maxEntries = 1_000, ttlMs = 86_400_000, initialEntries = [] } = config
   /** By normalised text; the entry that was used last stands last. */
@@ -50,7 +48,7 @@ export function createSemanticCache(config: SemanticCacheConfig = {}): SemanticC
   const { save, changed } = createSaver(config, () => structuredClone([...entries.values()]))
   const wrong = initialEntries.flatMap((entry, at) => {
     try {
-      if (![entry.query, entry.response].every((each) => typeof each === 'string') || !Number.isFinite(entry.cachedAt))
+      if (typeof entry.query !== 'string' || typeof entry.response !== 'string' || !Number.isFinite(entry.cachedAt))
         throw new TypeError('needs the texts "query" and "response" and the time "cachedAt"')
       put({ ...entry, embedding: entry.embedding?.length ? checked(entry.embedding) : [] })
       return []
@@ -58,9 +56,6 @@ export function createSemanticCache(config: SemanticCacheConfig = {}): SemanticC
       return [`initialEntries[${at}]: ${errorText(error)}`]
     }
   })
-  if (!(similarityThreshold >= 0 && similarityThreshold <= 1)) wrong.push(`similarityThreshold ${similarityThreshold} must be from 0 to 1`)
-  if (!(Number.isInteger(maxEntries) && maxEntries > 0)) wrong.push(`maxEntries ${maxEntries} must be a whole number above 0`)
-  if (!(ttlMs > 0)) wrong.push(`ttlMs ${ttlMs} must be more than 0`)
   if (wrong.length > 0) throw new Error(`semantic cache: ${wrong.join('; ')}`)
 
   function checked(embedding: ArrayLike<number> = []): number[] {
@@ -68,11 +63,9 @@ export function createSemanticCache(config: SemanticCacheConfig = {}): SemanticC
     const odd = numbers.find((each) => !Number.isFinite(each))
     if (odd !== undefined) throw new TypeError(`the embedding has ${odd} in it; only finite numbers can be compared`)
     if (!numbers.some((each) => each !== 0)) throw new TypeError('the embedding is empty or zero, so nothing is similar to it')
-    if (counts.dimensions !== 0 && counts.dimensions !== numbers.length)
-      throw new TypeError(
-        `the embedding has ${numbers.length} dimensions, those in the cache ${counts.dimensions}; clear it for another model`,
-      )
-    counts.dimensions = numbers.length
+    counts.dimensions ||= numbers.length
+    const sizes = `${numbers.length} dimensions, those in the cache ${counts.dimensions}`
+    if (counts.dimensions !== numbers.length) throw new TypeError(`the embedding has ${sizes}; clear it for another model`)
     return numbers
   }
 
@@ -125,11 +118,6 @@ export function createSemanticCache(config: SemanticCacheConfig = {}): SemanticC
     changed()
   }
 
-  function close(): void {
-    entries.clear()
-    Object.assign(counts, { hits: 0, misses: 0, similarity: 0, dimensions: 0 })
-  }
-
   return {
     lookup,
     store,
@@ -146,12 +134,12 @@ export function createSemanticCache(config: SemanticCacheConfig = {}): SemanticC
       return { totalEntries: entries.size, totalHits, totalMisses, hitRate, avgSimilarity: similarity / (totalHits || 1) }
     },
     clear() {
-      close()
+      entries.clear()
+      Object.assign(counts, { hits: 0, misses: 0, similarity: 0, dimensions: 0 })
       changed()
     },
     clearExpired,
     persist: save,
-    close,
   }
 }
 

@@ -50,7 +50,6 @@ export type RelationStore = {
 export function createRelationStore(config: RelationStoreConfig = {}): RelationStore {
   const nodes = new Map<string, RelationNode>()
   const below = new Map<string, Set<string>>()
-  for (const node of checkedNodes(config.initialNodes ?? [])) put(node)
   const { save, changed } = createSaver(config, () => copies(nodes.values()))
 
   function put(node: RelationNode): void {
@@ -63,12 +62,33 @@ export function createRelationStore(config: RelationStoreConfig = {}): RelationS
     for (const parent of nodes.get(id)?.parents ?? []) below.get(parent)?.delete(id)
   }
 
-  const above = (id: string): Iterable<string> => nodes.get(id)?.parents ?? []
+  /** Takes nodes in any order. @throws Error that lists everything that is wrong with them */
+  function load(given: readonly unknown[]): void {
+    const wrong: string[] = []
+    for (const each of given) {
+      try {
+        const node = nodeFrom(each)
+        if (nodes.has(node.id)) wrong.push(`Node '${node.id}' is given twice`)
+        put(node)
+      } catch (error) {
+        wrong.push(errorText(error))
+      }
+    }
+    for (const { id, parents } of nodes.values()) wrong.push(...missing(parents).map((text) => `Node '${id}': ${text}`))
+    wrong.push(...cyclesOf(nodes.keys(), above).map((cycle) => `Cycle: ${pathText(cycle)}`))
+    if (wrong.length > 0) throw new Error(`initialNodes: ${wrong.join('; ')}`)
+  }
+
+  function missing(parents: readonly string[]): string[] {
+    return parents.flatMap((parent) => (nodes.has(parent) ? [] : `Parent node '${parent}' does not exist`))
+  }
+
+  const above = (id: string): readonly string[] => nodes.get(id)?.parents ?? []
   const under = (id: string): Iterable<string> => below.get(id) ?? []
   const found = (ids: Iterable<string>) => copies([...ids].flatMap((id) => nodes.get(id) ?? []))
   const where = (test: (node: RelationNode) => boolean) => copies([...nodes.values()].filter(test))
 
-  function walk(id: string, next: typeof above): RelationNode[] {
+  function walk(id: string, next: (id: string) => Iterable<string>): RelationNode[] {
     const seen = new Set<string>()
     const waiting = [...next(id)].reverse()
     for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
@@ -81,28 +101,18 @@ export function createRelationStore(config: RelationStoreConfig = {}): RelationS
 
   /** Returns the ids from `id` upwards to itself; undefined when these parents close no cycle. A new node has no children. */
   function cycleOf(id: string, parents: readonly string[]): string[] | undefined {
-    const from = new Map(parents.map((parent) => [parent, id]))
-    const waiting = nodes.has(id) || from.has(id) ? [...from.keys()] : []
-    for (let at = waiting.pop(); at !== undefined && !from.has(id); at = waiting.pop()) {
-      for (const parent of [...above(at)].filter((each) => !from.has(each))) {
-        from.set(parent, at)
-        waiting.push(parent)
-      }
-    }
-    if (!from.has(id)) return undefined
-    const path = [id]
-    for (let at = from.get(id); at !== undefined && at !== id; at = from.get(at)) path.push(at)
-    return [...path, id].reverse()
+    if (!nodes.has(id) && !parents.includes(id)) return undefined
+    return cyclesOf([id], (at) => (at === id ? parents : above(at))).find((cycle) => cycle[0] === id)
   }
 
+  load(config.initialNodes ?? [])
   return {
     add(given) {
       const node = nodeFrom({ ...given, createdAt: Date.now() })
       const { id, parents } = node
       const cycle = cycleOf(id, parents)
       if (cycle) throw new Error(`Adding node '${id}' with parents [${parents.join(', ')}] would create a cycle: ${pathText(cycle)}`)
-      const missing = parents.filter((parent) => !nodes.has(parent))
-      if (missing.length > 0) throw new Error(missing.map((parent) => `Parent node '${parent}' does not exist`).join('; '))
+      if (missing(parents).length > 0) throw new Error(missing(parents).join('; '))
       put(node)
       changed()
     },
@@ -171,51 +181,27 @@ function nodeFrom(given: unknown): RelationNode {
   if (typeof edgeType !== 'string' || !isObject(context) || typeof context.description !== 'string' || typeof createdAt !== 'number')
     throw wrong('it needs a text "edgeType" and a "context" with a text "description", and one of initialNodes a number "createdAt"')
   try {
-    return {
-      id,
-      parents: [...new Set(parents)],
-      edgeType,
-      context: structuredClone({ ...context, description: context.description }),
-      createdAt,
-    }
+    const data = structuredClone({ ...context, description: context.description })
+    return { id, parents: [...new Set(parents)], edgeType, context: data, createdAt }
   } catch (error) {
     throw wrong(`"context" must be data: ${errorText(error)}`)
   }
 }
 
-function checkedNodes(given: readonly unknown[]): RelationNode[] {
-  const wrong: string[] = []
-  const nodes = new Map<string, RelationNode>()
-  for (const each of given) {
-    try {
-      const node = nodeFrom(each)
-      if (nodes.has(node.id)) wrong.push(`Node '${node.id}' is given twice`)
-      nodes.set(node.id, node)
-    } catch (error) {
-      wrong.push(errorText(error))
-    }
-  }
-  for (const { id, parents } of nodes.values())
-    for (const parent of parents) if (!nodes.has(parent)) wrong.push(`Node '${id}': parent node '${parent}' does not exist`)
-  wrong.push(...cyclesOf(nodes).map((cycle) => `Cycle: ${pathText(cycle)}`))
-  if (wrong.length > 0) throw new Error(`initialNodes: ${wrong.join('; ')}`)
-  return [...nodes.values()]
-}
-
-/** Follows the parents of each node, depth first: one that is met while it is open closes a cycle. */
-function cyclesOf(nodes: ReadonlyMap<string, RelationNode>): string[][] {
+/** Follows parents upwards, depth first: an id that is met while it is open closes a cycle. */
+function cyclesOf(starts: Iterable<string>, parentsOf: (id: string) => readonly string[]): string[][] {
   const cycles: string[][] = []
   const state = new Map<string, 'open' | 'done'>()
-  for (const start of nodes.keys()) {
-    const trail = [{ id: start, at: state.has(start) ? Number.POSITIVE_INFINITY : 0 }]
+  for (const start of starts) {
+    const trail = state.has(start) ? [] : [{ id: start, at: 0 }]
     for (let top = trail.at(-1); top !== undefined; top = trail.at(-1)) {
-      const { id } = top
-      const parent = nodes.get(id)?.parents[top.at++]
-      state.set(id, parent === undefined ? 'done' : 'open')
+      const parent = parentsOf(top.id)[top.at++]
+      state.set(top.id, parent === undefined ? 'done' : 'open')
       if (parent === undefined) trail.pop()
-      else if (state.get(parent) === 'open')
-        cycles.push([...trail.slice(trail.findIndex((each) => each.id === parent)).map((each) => each.id), parent])
-      else if (nodes.has(parent) && !state.has(parent)) trail.push({ id: parent, at: 0 })
+      else if (state.get(parent) === 'open') {
+        const ids = trail.map(({ id }) => id)
+        cycles.push([...ids.slice(ids.indexOf(parent)), parent])
+      } else if (!state.has(parent)) trail.push({ id: parent, at: 0 })
     }
   }
   return cycles

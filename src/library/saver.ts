@@ -5,30 +5,23 @@ import { errorText } from '../kit/errors.ts'
 export type SaveOptions<State> = {
   /** Receives the whole state. It is called again only when the call before has ended. */
   onPersist?: (state: State) => void | Promise<void>
-  /** Calls onPersist after changes, once for all changes of one turn of the event loop (default: false). */
+  /** Calls onPersist after changes, once for all changes of one turn of the event loop (default: false). A failure is a warning of the process. */
   autoPersist?: boolean
-  /** Receives the failure of an automatic call; absent: it becomes a warning of the process. */
-  onPersistError?: (error: unknown) => void
 }
 
 /** `save` rejects with what the caller's function throws. */
-export function createSaver<State>(options: SaveOptions<State>, snapshot: () => State) {
-  const { onPersist, autoPersist = false, onPersistError = warn } = options
+export function createSaver<State>({ onPersist, autoPersist = false }: SaveOptions<State>, snapshot: () => State) {
   const calls: { last: Promise<void>; waiting?: Promise<void> | undefined } = { last: Promise.resolve() }
 
-  async function save(): Promise<void> {
+  function save(): Promise<void> {
     calls.waiting ??= calls.last.then(() => {
       calls.waiting = undefined
       return onPersist?.(snapshot())
     })
-    const mine = calls.waiting
-    calls.last = mine.catch(() => {})
-    await mine
+    calls.last = calls.waiting.catch(() => {})
+    return calls.waiting
   }
 
-  return { save, changed: () => void (autoPersist && save().catch(onPersistError)) }
-}
-
-function warn(error: unknown): void {
-  process.emitWarning(`onPersist failed, so the last changes are not saved: ${errorText(error)}`)
+  const warn = (error: unknown) => process.emitWarning(`onPersist failed, so the last changes are not saved: ${errorText(error)}`)
+  return { save, changed: () => void (autoPersist && save().catch(warn)) }
 }

@@ -8,6 +8,8 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFil
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { z } from 'zod'
 import { errorText } from '../kit/errors.ts'
+import { parsePathGlob } from '../runtime/rules/text/glob.ts'
+import { compile } from '../runtime/rules/text/machine.ts'
 
 const [text, number, flag] = [z.string(), z.optional(z.number()), z.optional(z.boolean())]
 /** Lines count from 1 and are inclusive. */
@@ -98,11 +100,10 @@ export function editFile(input: z.input<typeof EditFileInputSchema>, context?: P
 
 /** Finds files by glob, lines by regular expression, or both. It follows no links, and leaves out .git and node_modules. */
 export function search(input: z.input<typeof SearchInputSchema>, context?: PlainContext) {
-  return attempt(SearchInputSchema, input, context, ({ pattern, glob, path = '.', ignoreCase = false, maxResults = 200 }, cwd) => {
-    const isWanted = glob === undefined ? undefined : globPattern(glob)
-    const files = filesBelow(within(cwd, path))
-      .map((file) => relative(cwd, file))
-      .filter((file) => isWanted?.test(file) ?? true)
+  return attempt(SearchInputSchema, input, context, ({ pattern, glob = '*', path = '.', ignoreCase = false, maxResults = 200 }, cwd) => {
+    const isWanted = compile(parsePathGlob(glob.includes('/') ? glob.replace(/^\.?\//, '') : `**/${glob}`))
+    const below = filesBelow(within(cwd, path)).map((file) => relative(cwd, file))
+    const files = below.filter((file) => isWanted(file))
     if (pattern === undefined) return { files: files.slice(0, maxResults), matches: [], count: files.length }
     const regex = new RegExp(pattern, ignoreCase ? 'i' : '')
     const linesOf = (file: string) => readFileSync(join(cwd, file), 'utf8').split('\n')
@@ -120,13 +121,6 @@ function filesBelow(path: string): string[] {
   return entries.flatMap((entry) =>
     entry.isDirectory() ? filesBelow(join(path, entry.name)) : entry.isFile() ? [join(path, entry.name)] : [],
   )
-}
-
-function globPattern(glob: string): RegExp {
-  const parts: { readonly [part: string]: string } = { '**/': '(?:.*/)?', '**': '.*', '*': '[^/]*', '?': '[^/]', '{': '(?:', '}': ')' }
-  const whole = glob.includes('/') ? glob.replace(/^\.?\//, '') : `**/${glob}`
-  const inBraces = whole.replace(/\{[^{}]*\}/g, (choice) => choice.replaceAll(',', '|'))
-  return new RegExp(`^${inBraces.replace(/\*\*\/|\*\*|[*?{}]|[.+^$()[\]\\]/g, (part) => parts[part] ?? `\\${part}`)}$`)
 }
 
 /** Runs a command with bash. Nothing confines it. */
