@@ -74,7 +74,9 @@ export function startReply(options: ReplyOptions) {
     if (choice === undefined) return undefined
     if (!isObject(choice)) throw unreadable('a choice is not an object', event)
     if (choice.error !== undefined && choice.error !== null) throw failureOf(choice.error, provider)
-    return choice
+    // The events of /completions, which `readText` reads, have their text elsewhere.
+    const whole = { content: choice.text }
+    return options.readText && isText(choice.text) ? { ...choice, delta: whole, message: whole } : choice
   }
 
   /** Reads a delta. Most deltas contain only a string of content, so each absent member costs one check. */

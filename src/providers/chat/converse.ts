@@ -20,8 +20,7 @@ export async function converse(talk: DialectRequest): Promise<Exchange> {
   const again = (error: unknown) => (learnQuirk(error, quirks) ? ask() : Promise.reject(error))
   const answer = await ask().catch(again).catch(again)
   const model = request.model || config.model
-  const chat = startReply({ provider: name, model, maxBytes, newId: idMaker(request.messages), log: deps.log, readText: gemma?.readText })
-  const reply = gemma?.asChat(chat) ?? chat
+  const reply = startReply({ provider: name, model, maxBytes, newId: idMaker(request.messages), log: deps.log, readText: gemma?.readText })
   if (answer.type === 'stream') {
     const { head, body } = answer
     return { next: readStream({ body, reply, sleep: deps.sleep, framed: isFramed(head.headers) }), reply: reply.result }

@@ -43,42 +43,42 @@ export type ToolDefinition = { readonly name: string; readonly description: stri
 
 /** Returns the declarations of tools, one directly after another; they follow `developerText` in the turn of the instructor. */
 export function formatForFunctionGemma(tools: readonly ToolDefinition[], dialect: GemmaDialect = 'functiongemma'): string {
-  const { declaration, quote } = gemmaDialects[dialect]
-  return tools
-    .map(({ name, description, parameters }) => {
-      const schema = property({ ...parameters, type: 'object' }, quote, false)
-      return `${declaration[0]}declaration:${nameOf(name)}{description:${quoted(description, quote)},parameters:${schema}}${declaration[1]}`
-    })
-    .join('')
+  const written = tools.map(({ name, description, parameters }) => {
+    const schema = declared({ ...parameters, description: undefined, type: 'object' })
+    return between('declaration', name, { description, parameters: schema }, dialect)
+  })
+  return written.join('')
 }
 
 /** The format has one type for each value: of several, the first that is not null counts. */
-function property(schema: Members, quote: string, isDescribed = true): string {
-  const { description = '', properties, required, items, enum: words } = schema
-  const [type = isObject(properties) ? 'object' : 'string'] = [schema.type].flat().filter((each) => each && each !== 'null')
-  const inner = Object.entries(isObject(properties) ? properties : {}).sort(byName)
-  const one = (each: unknown) => property(isObject(each) ? each : {}, quote)
-  const some = (name: string, value: unknown) => (Array.isArray(value) && value.length > 0 ? [`${name}:${formatValue(value, quote)}`] : [])
-  const members = [
-    ...(isDescribed ? [`description:${quoted(String(description), quote)}`] : []),
-    ...some('enum', words),
-    ...(isObject(items) ? [`items:${property(items, quote, items.description !== undefined)}`] : []),
-    ...(inner.length > 0 ? [`properties:{${inner.map(([key, each]) => `${keyOf(key, quote)}:${one(each)}`).join(',')}}`] : []),
-    ...some('required', required),
-  ]
-  return `{${[...members, `type:${quoted(String(type).toUpperCase(), quote)}`].join(',')}}`
+function declared({ description, type, properties, required, items, enum: words }: Members): Members {
+  const inner = isObject(properties) ? Object.entries(properties) : []
+  const [first = isObject(properties) ? 'object' : 'string'] = [type].flat().filter((each) => each && each !== 'null')
+  const some = (list: unknown) => (Array.isArray(list) && list.length > 0 ? list : undefined)
+  const one = ([key, each]: readonly [string, unknown]) => [key, declared({ description: '', ...Object(each) })]
+  return {
+    description: description === undefined ? undefined : String(description),
+    enum: some(words),
+    items: isObject(items) ? declared(items) : undefined,
+    properties: inner.length > 0 ? Object.fromEntries(inner.map(one)) : undefined,
+    required: some(required),
+    type: String(first).toUpperCase(),
+  }
 }
 
 /** Returns a call as the model writes it. */
 export function formatCall(name: string, args: Members, dialect: GemmaDialect): string {
-  const { call, quote } = gemmaDialects[dialect]
-  return `${call[0]}call:${nameOf(name)}${formatValue(args, quote)}${call[1]}`
+  return between('call', name, args, dialect)
 }
 
 /** Returns the result of a call; it follows the call in the same turn of the model. */
 export function formatFunctionGemmaResponse(name: string, result: Members, dialect: GemmaDialect = 'functiongemma'): string {
-  const { response, quote } = gemmaDialects[dialect]
-  return `${response[0]}response:${nameOf(name)}${formatValue(result, quote)}${response[1]}`
+  return between('response', name, result, dialect)
+}
+
+function between(kind: 'declaration' | 'call' | 'response', name: string, members: Members, dialect: GemmaDialect): string {
+  const { quote, [kind]: tokens } = gemmaDialects[dialect]
+  return `${tokens[0]}${kind}:${name.replace(/[^\w.-]/g, '_')}${formatValue(members, quote)}${tokens[1]}`
 }
 
 /** Sorts members by name and leaves out undefined ones. */
@@ -87,24 +87,13 @@ function formatValue(value: unknown, quote: string): string {
   if (Array.isArray(value)) return `[${value.map((each: unknown) => formatValue(each, quote)).join(',')}]`
   if (!isObject(value)) return String(value ?? null)
   const members = Object.entries(value).filter(([, member]) => member !== undefined)
-  const written = members.sort(byName).map(([key, member]) => `${keyOf(key, quote)}:${formatValue(member, quote)}`)
+  const keyOf = (key: string) => (/^[\w.$-]+$/.test(key) ? key : quoted(key, quote))
+  const written = members.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, member]) => `${keyOf(key)}:${formatValue(member, quote)}`)
   return `{${written.join(',')}}`
-}
-
-function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
-  return a < b ? -1 : 1
 }
 
 function quoted(text: string, quote: string): string {
   return quote + neutralizeControlTokens(text) + quote
-}
-
-function keyOf(key: string, quote: string): string {
-  return /^[\w.$-]+$/.test(key) ? key : quoted(key, quote)
-}
-
-function nameOf(name: string): string {
-  return name.replace(/[^\w.-]/g, '_')
 }
 
 /** `args` is absent when the call cannot be read: it is not in the grammar, or the reply ended in it. `raw` is its text. */

@@ -1,6 +1,5 @@
 /** Asks FunctionGemma or Gemma 4 at /completions in its own text, for a server that does not read the model's calls itself. */
 
-import { isObject } from '../../kit/json.ts'
 import type { ChatRequest, Message } from '../../runtime/port.ts'
 import type { WireConfig } from '../wire/provider-settings.ts'
 import type { ReplyBlock } from '../wire/reply-parts.ts'
@@ -23,18 +22,7 @@ export type TextReader = (
 
 /** Returns what differs from chat.completions. */
 export function gemmaWire(dialect: GemmaDialect) {
-  return { body: gemmaBody, readText: gemmaReader(dialect), asChat } as const
-}
-
-/** Reads the events of /completions, which have their text elsewhere, as those of chat.completions. */
-function asChat<Reader extends { take(event: unknown): void; takeWhole(answer: unknown): void }>(reply: Reader): Reader {
-  const chat = (event: unknown) => {
-    const choice: unknown = isObject(event) && Array.isArray(event.choices) ? event.choices[0] : undefined
-    if (!isObject(choice) || typeof choice.text !== 'string') return event
-    const whole = { content: choice.text }
-    return { ...Object(event), choices: [{ ...choice, delta: whole, message: whole }] }
-  }
-  return { ...reply, take: (event) => reply.take(chat(event)), takeWhole: (answer) => reply.takeWhole(chat(answer)) }
+  return { body: gemmaBody, readText: gemmaReader(dialect) } as const
 }
 
 /** Returns the body of a request. Servers leave out control tokens unless asked; those that do not know the member ignore it. */
