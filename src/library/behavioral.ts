@@ -6,6 +6,7 @@ import {
   behavioral,
   type Disconnect,
   type Handlers,
+  joined,
   type Trigger,
 } from './behavioral/b-program.ts'
 import { asEvent, type BPEvent, bSync, bThread, type EventDetails, maybe } from './behavioral/b-thread.ts'
@@ -76,10 +77,6 @@ export function useBehavioral<D extends EventDetails, Context extends object = o
       if (!publicEvents.includes(id)) throw new UnauthorizedEvent(`Event type "${id}" is not allowed. ${allowed}${maybe(id, publicEvents)}`)
       engine.trigger(event)
     }
-    const onEmit = (listener: (output: Output) => void) => {
-      outputs.add(listener)
-      return () => void outputs.delete(listener)
-    }
-    return Object.assign(outer, { onEmit, disconnect })
+    return Object.assign(outer, { onEmit: (listener: (output: Output) => void) => joined(outputs, listener), disconnect })
   }
 }

@@ -149,14 +149,8 @@ function normalised(query: string): string {
 
 /** Returns -1 for vectors of different lengths. */
 function cosine(a: readonly number[], b: readonly number[]): number {
-  let [dot, left, right] = [0, 0, 0]
-  for (let at = 0; at < a.length; at++) {
-    const [x = 0, y = 0] = [a[at], b[at]]
-    dot += x * y
-    left += x * x
-    right += y * y
-  }
-  return a.length === b.length ? dot / Math.sqrt(left * right) : -1
+  const dot = (x: readonly number[], y: readonly number[]) => x.reduce((sum, each, at) => sum + each * (y[at] ?? 0), 0)
+  return a.length === b.length ? dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)) : -1
 }
 
 function read(answer: CacheableAnswer): { readonly text: string; readonly hasEffects: boolean } {

@@ -23,11 +23,11 @@ export function parseFunctionGemmaCall(output: string, dialect: GemmaDialect = '
 }
 
 /** `maxDepth` counts from 0, the depth of a root. */
-export type RelationFormat = { showParents?: boolean; showStatus?: boolean; indent?: string; maxDepth?: number }
+export type RelationFormat = { indent?: string; maxDepth?: number }
 
 /** Returns the nodes as a tree, a line each, with the ids of the parents that are among them. A node stands once, below one parent. */
 export function formatRelationsForContext(nodes: readonly Omit<RelationNode, 'createdAt'>[], format: RelationFormat = {}): string {
-  const { showParents = true, showStatus = true, indent = '  ', maxDepth = Number.POSITIVE_INFINITY } = format
+  const { indent = '  ', maxDepth = Number.POSITIVE_INFINITY } = format
   const below = new Map(nodes.map(({ id }) => [id, [] as (typeof nodes)[number][]]))
   for (const node of nodes) for (const parent of node.parents) below.get(parent)?.push(node)
   const roots = nodes.filter(({ parents }) => !parents.some((parent) => below.has(parent)))
@@ -36,8 +36,8 @@ export function formatRelationsForContext(nodes: readonly Omit<RelationNode, 'cr
   for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
     const { node, depth } = at
     if (lines.has(node.id) || depth > maxDepth) continue
-    const parents = showParents ? node.parents.filter((parent) => below.has(parent)) : []
-    lines.set(node.id, indent.repeat(depth) + lineOf(node, parents.length > 0 ? ` (depends on: ${parents.join(', ')})` : '', showStatus))
+    const parents = node.parents.filter((parent) => below.has(parent))
+    lines.set(node.id, indent.repeat(depth) + lineOf(node, 'depends on', parents))
     for (const child of [...(below.get(node.id) ?? [])].reverse()) waiting.push({ node: child, depth: depth + 1 })
   }
   return [...lines.values()].join('\n')

@@ -75,7 +75,7 @@ export function createRelationStore(config: RelationStoreConfig = {}): RelationS
       }
     }
     for (const { id, parents } of nodes.values()) wrong.push(...missing(parents).map((text) => `Node '${id}': ${text}`))
-    wrong.push(...cyclesOf(nodes.keys(), above).map((cycle) => `Cycle: ${pathText(cycle)}`))
+    wrong.push(...depthFirst(nodes.keys(), above).cycles.map((cycle) => `Cycle: ${pathText(cycle)}`))
     if (wrong.length > 0) throw new Error(`initialNodes: ${wrong.join('; ')}`)
   }
 
@@ -83,26 +83,15 @@ export function createRelationStore(config: RelationStoreConfig = {}): RelationS
     return parents.flatMap((parent) => (nodes.has(parent) ? [] : `Parent node '${parent}' does not exist`))
   }
 
-  const above = (id: string): readonly string[] => nodes.get(id)?.parents ?? []
+  const above = (id: string): Iterable<string> => nodes.get(id)?.parents ?? []
   const under = (id: string): Iterable<string> => below.get(id) ?? []
   const found = (ids: Iterable<string>) => copies([...ids].flatMap((id) => nodes.get(id) ?? []))
   const where = (test: (node: RelationNode) => boolean) => copies([...nodes.values()].filter(test))
 
-  function walk(id: string, next: (id: string) => Iterable<string>): RelationNode[] {
-    const seen = new Set<string>()
-    const waiting = [...next(id)].reverse()
-    for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
-      if (seen.has(at)) continue
-      seen.add(at)
-      for (const one of [...next(at)].reverse()) waiting.push(one)
-    }
-    return found(seen)
-  }
-
   /** Returns the ids from `id` upwards to itself; undefined when these parents close no cycle. A new node has no children. */
   function cycleOf(id: string, parents: readonly string[]): string[] | undefined {
     if (!nodes.has(id) && !parents.includes(id)) return undefined
-    return cyclesOf([id], (at) => (at === id ? parents : above(at))).find((cycle) => cycle[0] === id)
+    return depthFirst([id], (at) => (at === id ? parents : above(at))).cycles[0]
   }
 
   load(config.initialNodes ?? [])
@@ -132,8 +121,8 @@ export function createRelationStore(config: RelationStoreConfig = {}): RelationS
     },
     get: (id) => found([id])[0],
     has: (id) => nodes.has(id),
-    ancestors: (id) => walk(id, above),
-    descendants: (id) => walk(id, under),
+    ancestors: (id) => found(depthFirst(above(id), above).seen),
+    descendants: (id) => found(depthFirst(under(id), under).seen),
     parents: (id) => found(above(id)),
     children: (id) => found(under(id)),
     roots: () => where(({ parents }) => parents.length === 0),
@@ -142,7 +131,7 @@ export function createRelationStore(config: RelationStoreConfig = {}): RelationS
     byStatus: (status) => where(({ context }) => context.status === status),
     wouldCreateCycle: (from, toParents) => cycleOf(from, toParents) !== undefined,
     toContext(ids) {
-      const line = (node: RelationNode) => lineOf(node, node.parents.length > 0 ? ` (parents: ${node.parents.join(', ')})` : '')
+      const line = (node: RelationNode) => lineOf(node, 'parents', node.parents)
       return found(ids)
         .flatMap((node) => [line(node), ...found(under(node.id)).map((child) => `  ${line(child)}`)])
         .join('\n')
@@ -159,8 +148,13 @@ export function createRelationStore(config: RelationStoreConfig = {}): RelationS
 }
 
 /** Returns one line, so that a description cannot look like another node. */
-export function lineOf({ edgeType, context }: Pick<RelationNode, 'edgeType' | 'context'>, more: string, showStatus = true): string {
-  return `${edgeType}: ${context.description}${showStatus && context.status ? ` [${context.status}]` : ''}${more}`.replace(/\s+/g, ' ')
+export function lineOf(
+  { edgeType, context }: Pick<RelationNode, 'edgeType' | 'context'>,
+  word: string,
+  parents: readonly string[],
+): string {
+  const more = parents.length > 0 ? ` (${word}: ${parents.join(', ')})` : ''
+  return `${edgeType}: ${context.description}${context.status ? ` [${context.status}]` : ''}${more}`.replace(/\s+/g, ' ')
 }
 
 function copies(nodes: Iterable<RelationNode>): RelationNode[] {
@@ -188,21 +182,25 @@ function nodeFrom(given: unknown): RelationNode {
   }
 }
 
-/** Follows parents upwards, depth first: an id that is met while it is open closes a cycle. */
-function cyclesOf(starts: Iterable<string>, parentsOf: (id: string) => readonly string[]): string[][] {
+/** Visits each id once. One that is met again while what follows from it is not yet done closes a cycle. */
+function depthFirst(starts: Iterable<string>, next: (id: string) => Iterable<string>) {
   const cycles: string[][] = []
-  const state = new Map<string, 'open' | 'done'>()
+  const seen = new Map<string, 'open' | 'done'>()
+  const trail: { readonly id: string; readonly rest: Iterator<string> }[] = []
+  function visit(id: string): void {
+    const ids = seen.get(id) === 'open' ? trail.map((each) => each.id) : []
+    if (ids.length > 0) cycles.push([...ids.slice(ids.indexOf(id)), id])
+    if (seen.has(id)) return
+    seen.set(id, 'open')
+    trail.push({ id, rest: next(id)[Symbol.iterator]() })
+  }
   for (const start of starts) {
-    const trail = state.has(start) ? [] : [{ id: start, at: 0 }]
+    visit(start)
     for (let top = trail.at(-1); top !== undefined; top = trail.at(-1)) {
-      const parent = parentsOf(top.id)[top.at++]
-      state.set(top.id, parent === undefined ? 'done' : 'open')
-      if (parent === undefined) trail.pop()
-      else if (state.get(parent) === 'open') {
-        const ids = trail.map(({ id }) => id)
-        cycles.push([...ids.slice(ids.indexOf(parent)), parent])
-      } else if (!state.has(parent)) trail.push({ id: parent, at: 0 })
+      const { done, value } = top.rest.next()
+      if (!done) visit(value)
+      else seen.set(trail.pop()?.id ?? '', 'done')
     }
   }
-  return cycles
+  return { seen: seen.keys(), cycles }
 }

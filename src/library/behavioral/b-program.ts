@@ -9,7 +9,10 @@ import { asEvent, bidOf } from './b-thread.ts'
 
 export type Disconnect = () => void | Promise<void>
 
-/** Called with the detail of an event after it happened, and before the threads that it moved make their next bids. */
+/**
+ * Called with the detail of an event after it happened, and before the threads that it moved make their next bids. What a handler throws, also
+ * later, goes to the snapshots; without a listener for them it stays uncaught.
+ */
 export type Handlers<D extends EventDetails = EventDetails> = { [K in keyof D]?: (detail: DetailOf<D[K]>) => void | Promise<void> }
 
 /** The program is at rest again when it returns. Called in a handler it returns at once: the event comes when no request is left. */
@@ -40,8 +43,6 @@ export type BThreads = {
 export type BehavioralOptions = {
   /** How many events may follow from one trigger; default 10,000. Beyond it `trigger` throws a LivelockError. */
   readonly maxSelections?: number
-  /** Receives what a handler throws, also later. Without it, and without a snapshot listener, the error stays uncaught. */
-  readonly onError?: (error: unknown, event: BPEvent) => void
 }
 
 export type Behavioral<D extends EventDetails = EventDetails> = {
@@ -64,22 +65,23 @@ const TAIL = 10
 
 /** The threads go in the order of the map. */
 function createScheduler(threads: Map<string, ActiveThread>, maxSelections: number, { onBids, onEvent }: Observer) {
-  const state = { stepping: false, inbox: [] as ProgramEvent[] }
+  let isStepping = false
+  let inbox: ProgramEvent[] = []
 
   function superstep(): void {
-    const recent: { readonly type: string; readonly by: string }[] = []
-    for (let count = 0, event = state.inbox.shift(); ; ) {
+    const recent: string[] = []
+    for (let count = 0, event = inbox.shift(); ; ) {
       for (const [name, thread] of threads) if (thread.bid === undefined) move(name, thread)
       const bids = bidsNow(event)
       const choice = select(bids.map(({ bid }) => bid))
       onBids(bids, choice.type === 'internal' ? choice.thread : undefined)
       if (choice.type === 'internal') {
-        if (++count > maxSelections - TAIL) recent.push({ type: choice.event.id, by: bids[choice.thread]?.name ?? '' })
-        if (count > maxSelections) throw livelock(maxSelections, recent.slice(-TAIL))
+        if (++count > maxSelections - TAIL) recent.push(choice.event.id)
+        if (count > maxSelections) throw new LivelockError(maxSelections, recent.slice(-TAIL))
         take(bids, choice)
         event = undefined
       } else {
-        event = state.inbox.shift()
+        event = inbox.shift()
         if (event === undefined) return
       }
     }
@@ -115,36 +117,34 @@ function createScheduler(threads: Map<string, ActiveThread>, maxSelections: numb
   }
 
   return (event: ProgramEvent): void => {
-    state.inbox.push(event)
-    if (state.stepping) return
-    state.stepping = true
+    inbox.push(event)
+    if (isStepping) return
+    isStepping = true
     try {
       superstep()
     } finally {
-      state.stepping = false
-      state.inbox = []
+      isStepping = false
+      inbox = []
     }
   }
 }
 
-function livelock(maxSelections: number, recent: readonly { readonly type: string; readonly by: string }[]): LivelockError {
-  const [last, by] = [recent.map(({ type }) => type), recent.map((one) => one.by)]
-  return new LivelockError(maxSelections, last, [...new Set(by)])
+/** Adds one to a set until it is taken off again. */
+export function joined<T>(all: Set<T>, one: T): () => void {
+  all.add(one)
+  return () => void all.delete(one)
 }
 
 /** Creates a program without threads. @throws (`trigger`) LivelockError, or an Error that names the thread which threw */
-export function behavioral<D extends EventDetails = EventDetails>({
-  maxSelections = 10_000,
-  onError,
-}: BehavioralOptions = {}): Behavioral<D> {
+export function behavioral<D extends EventDetails = EventDetails>(options: BehavioralOptions = {}): Behavioral<D> {
   const threads = new Map<string, ActiveThread>()
   const handlers = new Set<(event: ProgramEvent) => void>()
   const listeners = new Set<SnapshotListener>()
   const publish = (message: SnapshotMessage) => {
     for (const listener of listeners) attempt(() => listener(message), reject)
   }
-  const counter = { last: 0 }
-  const trigger = createScheduler(threads, maxSelections, {
+  let last = 0
+  const trigger = createScheduler(threads, options.maxSelections ?? 10_000, {
     onBids(bids, chosen) {
       const requests = listeners.size > 0 ? shownBids(bids, chosen) : []
       if (requests.length > 0) publish({ kind: chosen === undefined ? 'deadlock' : 'selection', bids: requests })
@@ -161,20 +161,19 @@ export function behavioral<D extends EventDetails = EventDetails>({
         () => known.get(type)?.call(given, detail),
         (error) => {
           publish({ kind: 'feedback_error', type, detail, error: errorText(error) })
-          if (onError) onError(error, { type, detail })
-          else if (listeners.size === 0) reject(error)
+          if (listeners.size === 0) reject(error)
         },
       )
     }
-    handlers.add(handle)
-    return () => void handlers.delete(handle)
+    return joined(handlers, handle)
   }
 
   function set(added: { readonly [name: string]: RulesFunction }): void {
     for (const [name, rules] of Object.entries(added)) {
       if (typeof rules !== 'function') throw new TypeError(`bThreads.set: "${name}" is not a thread; make it with bThread or bSync`)
-      if (!threads.has(name)) threads.set(name, { priority: ++counter.last, steps: rules() })
-      else publish({ kind: 'bthreads_warning', thread: name, warning: `Thread "${name}" already exists and cannot be replaced. ${advice}` })
+      const warning = `Thread "${name}" already exists and cannot be replaced. Use the 'interrupt' idiom to terminate threads explicitly.`
+      if (!threads.has(name)) threads.set(name, { priority: ++last, steps: rules() })
+      else publish({ kind: 'bthreads_warning', thread: name, warning })
     }
   }
 
@@ -183,15 +182,13 @@ export function behavioral<D extends EventDetails = EventDetails>({
     return { running: thread !== undefined && thread.bid === undefined, pending: thread?.bid !== undefined }
   }
 
-  function useSnapshot(listener: SnapshotListener): Disconnect {
-    listeners.add(listener)
-    return () => void listeners.delete(listener)
+  return {
+    bThreads: { set, has },
+    trigger: (event) => trigger(asEvent(event, 'trigger: the event')),
+    useFeedback,
+    useSnapshot: (listener) => joined(listeners, listener),
   }
-
-  return { bThreads: { set, has }, trigger: (event) => trigger(asEvent(event, 'trigger: the event')), useFeedback, useSnapshot }
 }
-
-const advice = "Use the 'interrupt' idiom to terminate threads explicitly."
 
 function shownBids(bids: readonly ProgramBid[], chosen: number | undefined): SelectionBid[] {
   const all = bids.map(({ bid }) => bid)

@@ -27,13 +27,13 @@ describe('errors', () => {
     send('a')
     expect(messages.at(-1)).toEqual({ kind: 'feedback_error', type: 'a', detail: undefined, error: 'text' })
   })
-  test('a rejection comes with its event, to onError and to the snapshots', async () => {
+  test('a rejection comes with its event, to the snapshots', async () => {
     const failed = Promise.withResolvers<unknown>()
-    const { useFeedback, trigger, messages } = start({}, { onError: (error, event) => failed.resolve([String(error), event]) })
+    const { useFeedback, useSnapshot, trigger } = start({})
+    useSnapshot((message) => void (message.kind === 'feedback_error' && failed.resolve(message)))
     useFeedback({ a: () => Promise.reject(new Error('late')) })
     trigger({ type: 'a', detail: 7 })
-    expect(await failed.promise).toEqual(['Error: late', { type: 'a', detail: 7 }])
-    expect(messages.at(-1)).toEqual({ kind: 'feedback_error', type: 'a', detail: 7, error: 'late' })
+    expect(await failed.promise).toEqual({ kind: 'feedback_error', type: 'a', detail: 7, error: 'late' })
   })
   test('with nobody to report to, a rejection is an unhandled one of the process', async () => {
     const source = `import { behavioral } from ${JSON.stringify(`${import.meta.dir}/../behavioral.ts`)}
@@ -105,7 +105,8 @@ describe('errors', () => {
   })
   test('what only has a then is waited for, too', async () => {
     const failed = Promise.withResolvers<unknown>()
-    const { useFeedback, send } = start({}, { onError: failed.resolve })
+    const { useFeedback, useSnapshot, send } = start({})
+    useSnapshot((message) => void (message.kind === 'feedback_error' && failed.resolve(message.error)))
     const thenable = Object.fromEntries([['then', (_: unknown, refuse: (why: unknown) => void) => refuse('no promise')]])
     useFeedback({ a: () => thenable as never })
     send('a')
