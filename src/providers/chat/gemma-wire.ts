@@ -10,6 +10,7 @@ import {
   formatForFunctionGemma,
   formatFunctionGemmaResponse,
   type GemmaDialect,
+  type GemmaPiece,
   gemmaDialects,
   neutralizeControlTokens,
 } from './function-gemma.ts'
@@ -20,25 +21,33 @@ export type TextReader = (
   call: (value: unknown, at: number) => void,
 ) => { take(text: string): void; end(): void }
 
-/** Returns what differs from chat.completions. */
+/** Returns what differs from chat.completions. A call that cannot be read is kept as its text, so that the model can be told. */
 export function gemmaWire(dialect: GemmaDialect) {
-  return { body: gemmaBody, readText: gemmaReader(dialect) } as const
-}
-
-/** Returns the body of a request. Servers leave out control tokens unless asked; those that do not know the member ignore it. */
-function gemmaBody(request: ChatRequest, config: WireConfig, quirks: ReadonlySet<string>): string {
-  const { dialect = 'functiongemma' } = config
   const { turn, response } = gemmaDialects[dialect]
-  return JSON.stringify({
-    model: request.model || config.model,
-    prompt: promptOf(request, dialect),
-    max_tokens: request.maxOutputTokens ?? config.maxOutputTokens,
-    temperature: request.temperature ?? config.temperature,
-    stop: [turn[1], response[0]],
-    skip_special_tokens: quirks.has('skip_special_tokens') ? undefined : false,
-    stream: config.stream !== false,
-    stream_options: config.stream === false || quirks.has('stream_options') ? undefined : { include_usage: true },
-  })
+  /** Servers leave out control tokens unless asked; those that do not know the member ignore it. */
+  const body = (request: ChatRequest, config: WireConfig, quirks: ReadonlySet<string>) =>
+    JSON.stringify({
+      model: request.model || config.model,
+      prompt: promptOf(request, dialect),
+      max_tokens: request.maxOutputTokens ?? config.maxOutputTokens,
+      temperature: request.temperature ?? config.temperature,
+      stop: [turn[1], response[0]],
+      skip_special_tokens: quirks.has('skip_special_tokens') ? undefined : false,
+      stream: config.stream !== false,
+      stream_options: config.stream === false || quirks.has('stream_options') ? undefined : { include_usage: true },
+    })
+  const readText: TextReader = (emit, call) => {
+    const parser = createGemmaParser(dialect)
+    let count = 0
+    const pass = (pieces: readonly GemmaPiece[]) => {
+      for (const piece of pieces) {
+        if (piece.type !== 'call') emit(piece.type, piece.text)
+        else call(piece.args ? { function: { name: piece.name, arguments: JSON.stringify(piece.args) } } : piece.raw, count++)
+      }
+    }
+    return { take: (text) => pass(parser.push(text)), end: () => pass(parser.end()) }
+  }
+  return { body, readText }
 }
 
 /** The results of calls stand in the turn in which the model called, and the model goes on in it. */
@@ -49,11 +58,8 @@ function promptOf({ systemPrompt, messages, tools }: ChatRequest, dialect: Gemma
   const prompt = instructions === '' ? [] : [`${turn[0]}${instructor}\n${instructions}${turn[1]}\n`]
   let isOpen = false
   for (const message of messages) {
-    if (message.role !== 'user' && !isOpen) prompt.push(`${turn[0]}model\n`)
-    if (message.role === 'user' && isOpen) prompt.push(`${turn[1]}\n`)
-    prompt.push(
-      message.role === 'user' ? `${turn[0]}user\n${neutralizeControlTokens(message.content)}${turn[1]}\n` : spoken(message, dialect),
-    )
+    if (message.role !== 'user') prompt.push(isOpen ? '' : `${turn[0]}model\n`, spoken(message, dialect))
+    else prompt.push(isOpen ? `${turn[1]}\n` : '', `${turn[0]}user\n${neutralizeControlTokens(message.content)}${turn[1]}\n`)
     isOpen = message.role !== 'user'
   }
   return prompt.join('') + (isOpen ? '' : `${turn[0]}model\n`)
@@ -67,19 +73,4 @@ function spoken(message: Exclude<Message, { role: 'user' }>, dialect: GemmaDiale
     return part.type === 'text' ? neutralizeControlTokens(part.text) : ''
   })
   return written.join('')
-}
-
-/** Creates the reader of one reply; a call that cannot be read is kept as its text, so that the model can be told. */
-function gemmaReader(dialect: GemmaDialect): TextReader {
-  return (emit, call) => {
-    const parser = createGemmaParser(dialect)
-    let count = 0
-    const pass = (pieces: ReturnType<typeof parser.push>) => {
-      for (const piece of pieces) {
-        if (piece.type !== 'call') emit(piece.type, piece.text)
-        else call(piece.args ? { function: { name: piece.name, arguments: JSON.stringify(piece.args) } } : piece.raw, count++)
-      }
-    }
-    return { take: (text) => pass(parser.push(text)), end: () => pass(parser.end()) }
-  }
 }
