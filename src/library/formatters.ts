@@ -22,12 +22,11 @@ export function parseFunctionGemmaCall(output: string, dialect: GemmaDialect = '
     if (piece.type === 'call' && piece.args) return { name: piece.name, args: piece.args }
 }
 
-/** `maxDepth` counts from 0, the depth of a root. */
-export type RelationFormat = { indent?: string; maxDepth?: number }
-
-/** Returns the nodes as a tree, a line each, with the ids of the parents that are among them. A node stands once, below one parent. */
-export function formatRelationsForContext(nodes: readonly Omit<RelationNode, 'createdAt'>[], format: RelationFormat = {}): string {
-  const { indent = '  ', maxDepth = Number.POSITIVE_INFINITY } = format
+/**
+ * Returns the nodes as a tree, a line each, with the ids of the parents that are among them. A node stands once, below one parent. Lines are
+ * indented by twenty levels at most.
+ */
+export function formatRelationsForContext(nodes: readonly Omit<RelationNode, 'createdAt'>[]): string {
   const below = new Map(nodes.map(({ id }) => [id, [] as (typeof nodes)[number][]]))
   for (const node of nodes) for (const parent of node.parents) below.get(parent)?.push(node)
   const roots = nodes.filter(({ parents }) => !parents.some((parent) => below.has(parent)))
@@ -35,9 +34,9 @@ export function formatRelationsForContext(nodes: readonly Omit<RelationNode, 'cr
   const lines = new Map<string, string>()
   for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
     const { node, depth } = at
-    if (lines.has(node.id) || depth > maxDepth) continue
+    if (lines.has(node.id)) continue
     const parents = node.parents.filter((parent) => below.has(parent))
-    lines.set(node.id, indent.repeat(depth) + lineOf(node, 'depends on', parents))
+    lines.set(node.id, '  '.repeat(Math.min(depth, 20)) + lineOf(node, 'depends on', parents))
     for (const child of [...(below.get(node.id) ?? [])].reverse()) waiting.push({ node: child, depth: depth + 1 })
   }
   return [...lines.values()].join('\n')

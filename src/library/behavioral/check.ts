@@ -1,7 +1,7 @@
 /** Explores what a behavioral program can do, without its handlers: forbidden events, livelocks, what comes next. */
 
-import { initialStates, plain } from '../../kernel/check-program.ts'
-import { type Exploration, explore, LIVELOCK } from '../../kernel/explore.ts'
+import { initialStates, plain, type States } from '../../kernel/check-program.ts'
+import { explore, LIVELOCK } from '../../kernel/explore.ts'
 import { advance, bidsOf, explainBids, matches, frontier as open, type Selection } from '../../kernel/select.ts'
 import type { Bid, BThread as KernelThread, Pattern } from '../../kernel/thread.ts'
 import type { Json } from '../../kit/json.ts'
@@ -133,9 +133,12 @@ export function verify(program: Program, { maxStates = 100_000 }: { readonly max
   const model = modelOf(program)
   const never = listOf(program.never).map((one) => ({ property: `never ${spelledListener(one)}`, patterns: [patternOf(one, 'never')] }))
   for (const type of never.flatMap(({ patterns }) => typesOf(patterns))) checkType(model, type)
+  const environment = (states: States) => worldAt(model, states[beginning.name])
   const results = [{ property: LIVELOCK, patterns: [] }, ...never].map(({ property, patterns }) => {
     const next = (seen: boolean, { event }: Selection<ProgramEvent>) => seen || matches(patterns, event)
-    return { property, found: search(model, maxStates, next) }
+    const properties = [{ name: property, init: false, next, violated: (seen: unknown) => seen === true }]
+    const found = explore({ threads: model.threads, maxStates, environment, history: { init: 0, next: () => 0 }, properties })
+    return { property, found }
   })
   const findings = results.map(({ property, found }): ProgramFinding => {
     if (found.outcome !== 'violated') return { property, holds: found.outcome === 'holds' ? true : null }
@@ -144,18 +147,6 @@ export function verify(program: Program, { maxStates = 100_000 }: { readonly max
     return { property, holds: false, steps: found.trace.map(({ event }) => stepOf(event)) }
   })
   return { ok: findings.every(({ holds }) => holds), states: Math.max(...results.map(({ found }) => found.states)), findings }
-}
-
-type Seen = (seen: boolean, selection: Selection<ProgramEvent>) => boolean
-
-function search(model: Model, maxStates: number, next: Seen): Exploration<ProgramEvent> {
-  return explore({
-    threads: model.threads,
-    maxStates,
-    environment: (states) => worldAt(model, states[beginning.name]),
-    history: { init: 0, next: () => 0 },
-    properties: [{ name: '', init: false, next, violated: (seen) => seen === true }],
-  })
 }
 
 /** Returns what can come after these events; requests between them may be left out. @throws TypeError when they cannot come in this order */
