@@ -6,6 +6,7 @@
 import { execFile } from 'node:child_process'
 import { lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
+import { promisify } from 'node:util'
 import { z } from 'zod'
 import { errorText } from '../kit/errors.ts'
 import { parsePathGlob } from '../runtime/rules/text/glob.ts'
@@ -28,17 +29,18 @@ type Found<Result> = ({ success: true } & Result) | { success: false; error: str
 /** `cwd` is the folder (default: the current one); paths that lead out of it, also by a link, are refused. */
 export type PlainContext = { readonly cwd?: string; readonly signal?: AbortSignal }
 
-async function attempt<Schema extends z.ZodObject, Result extends object>(
+/** Makes a function whose input is checked, and which throws nothing: what goes wrong is in its result. */
+function tool<Schema extends z.ZodObject, Result extends object>(
   schema: Schema,
-  input: z.input<Schema>,
-  { cwd = process.cwd(), signal }: PlainContext = {},
   run: (input: z.output<Schema>, cwd: string, signal?: AbortSignal) => Result | Promise<Result>,
-): Promise<Found<Result>> {
-  try {
-    return { success: true, ...(await run(schema.parse(input), realpathSync(cwd), signal)) }
-  } catch (error) {
-    const { stdout, stderr, exitCode } = Object(error)
-    return { success: false, error: errorText(error), ...(exitCode === undefined ? {} : { stdout, stderr, exitCode }) }
+) {
+  return async (input: z.input<Schema>, { cwd = process.cwd(), signal }: PlainContext = {}): Promise<Found<Result>> => {
+    try {
+      return { success: true, ...(await run(schema.parse(input), realpathSync(cwd), signal)) }
+    } catch (error) {
+      const { stdout, stderr, exitCode } = Object(error)
+      return { success: false, error: errorText(error), ...(exitCode === undefined ? {} : { stdout, stderr, exitCode }) }
+    }
   }
 }
 
@@ -66,53 +68,45 @@ function within(cwd: string, path: string): string {
 }
 
 /** Reads a file, or some of its lines. */
-export function readFile(input: z.input<typeof ReadFileInputSchema>, context?: PlainContext) {
-  return attempt(ReadFileInputSchema, input, context, ({ path, startLine, endLine }, cwd) => {
-    const content = readFileSync(within(cwd, path), 'utf8')
-    if (startLine === undefined && endLine === undefined) return { path, content }
-    const lines = content.split('\n')
-    const [start, end] = [Math.max(1, startLine ?? 1), Math.min(lines.length, endLine ?? lines.length)]
-    if (start > lines.length) throw new Error(`startLine ${start} is beyond the end; ${path} has ${lines.length} lines`)
-    return { path, content: lines.slice(start - 1, end).join('\n'), lines: { start, end, total: lines.length } }
-  })
-}
+export const readFile = tool(ReadFileInputSchema, ({ path, startLine, endLine }, cwd) => {
+  const content = readFileSync(within(cwd, path), 'utf8')
+  if (startLine === undefined && endLine === undefined) return { path, content }
+  const lines = content.split('\n')
+  const [start, end] = [Math.max(1, startLine ?? 1), Math.min(lines.length, endLine ?? lines.length)]
+  if (start > lines.length) throw new Error(`startLine ${start} is beyond the end; ${path} has ${lines.length} lines`)
+  return { path, content: lines.slice(start - 1, end).join('\n'), lines: { start, end, total: lines.length } }
+})
 
 /** Creates or replaces a file. */
-export function writeFile(input: z.input<typeof WriteFileInputSchema>, context?: PlainContext) {
-  return attempt(WriteFileInputSchema, input, context, ({ path, content, createDirs = false }, cwd) => {
-    const full = within(cwd, path)
-    if (createDirs) mkdirSync(dirname(full), { recursive: true })
-    writeFileSync(full, content)
-    return { path, bytesWritten: Buffer.byteLength(content) }
-  })
-}
+export const writeFile = tool(WriteFileInputSchema, ({ path, content, createDirs = false }, cwd) => {
+  const full = within(cwd, path)
+  if (createDirs) mkdirSync(dirname(full), { recursive: true })
+  writeFileSync(full, content)
+  return { path, bytesWritten: Buffer.byteLength(content) }
+})
 
 /** Replaces the first occurrence of a text, or all. */
-export function editFile(input: z.input<typeof EditFileInputSchema>, context?: PlainContext) {
-  return attempt(EditFileInputSchema, input, context, ({ path, oldString, newString, replaceAll = false }, cwd) => {
-    const full = within(cwd, path)
-    const [first = '', ...rest] = readFileSync(full, 'utf8').split(oldString)
-    if (rest.length === 0) throw new Error(`oldString is not in ${path}`)
-    writeFileSync(full, replaceAll ? [first, ...rest].join(newString) : first + newString + rest.join(oldString))
-    return { path, replacements: replaceAll ? rest.length : 1 }
-  })
-}
+export const editFile = tool(EditFileInputSchema, ({ path, oldString, newString, replaceAll = false }, cwd) => {
+  const full = within(cwd, path)
+  const [first = '', ...rest] = readFileSync(full, 'utf8').split(oldString)
+  if (rest.length === 0) throw new Error(`oldString is not in ${path}`)
+  writeFileSync(full, replaceAll ? [first, ...rest].join(newString) : first + newString + rest.join(oldString))
+  return { path, replacements: replaceAll ? rest.length : 1 }
+})
 
 /** Finds files by glob, lines by regular expression, or both. It follows no links, and leaves out .git and node_modules. */
-export function search(input: z.input<typeof SearchInputSchema>, context?: PlainContext) {
-  return attempt(SearchInputSchema, input, context, ({ pattern, glob = '*', path = '.', ignoreCase = false, maxResults = 200 }, cwd) => {
-    const isWanted = compile(parsePathGlob(glob.includes('/') ? glob.replace(/^\.?\//, '') : `**/${glob}`))
-    const below = filesBelow(within(cwd, path)).map((file) => relative(cwd, file))
-    const files = below.filter((file) => isWanted(file))
-    if (pattern === undefined) return { files: files.slice(0, maxResults), matches: [], count: files.length }
-    const regex = new RegExp(pattern, ignoreCase ? 'i' : '')
-    const linesOf = (file: string) => readFileSync(join(cwd, file), 'utf8').split('\n')
-    const matches = files.flatMap((file) =>
-      linesOf(file).flatMap((content, at) => (regex.test(content) ? [{ file, line: at + 1, content: content.trimEnd() }] : [])),
-    )
-    return { files: [...new Set(matches.map(({ file }) => file))], matches: matches.slice(0, maxResults), count: matches.length }
-  })
-}
+export const search = tool(SearchInputSchema, ({ pattern, glob = '*', path = '.', ignoreCase = false, maxResults = 200 }, cwd) => {
+  const isWanted = compile(parsePathGlob(glob.includes('/') ? glob.replace(/^\.?\//, '') : `**/${glob}`))
+  const below = filesBelow(within(cwd, path)).map((file) => relative(cwd, file))
+  const files = below.filter((file) => isWanted(file))
+  if (pattern === undefined) return { files: files.slice(0, maxResults), matches: [], count: files.length }
+  const regex = new RegExp(pattern, ignoreCase ? 'i' : '')
+  const linesOf = (file: string) => readFileSync(join(cwd, file), 'utf8').split('\n')
+  const matches = files.flatMap((file) =>
+    linesOf(file).flatMap((content, at) => (regex.test(content) ? [{ file, line: at + 1, content: content.trimEnd() }] : [])),
+  )
+  return { files: [...new Set(matches.map(({ file }) => file))], matches: matches.slice(0, maxResults), count: matches.length }
+})
 
 function filesBelow(path: string): string[] {
   if (!lstatSync(path).isDirectory()) return [path]
@@ -124,19 +118,14 @@ function filesBelow(path: string): string[] {
 }
 
 /** Runs a command with bash. Nothing confines it. */
-export function bash(input: z.input<typeof ExecInputSchema>, context?: PlainContext) {
-  return attempt(ExecInputSchema, input, context, ({ command, timeout = 30_000, env = {} }, cwd, signal) => {
-    const options = { cwd, timeout, signal, env: { ...process.env, ...env }, maxBuffer: 16 * 1024 * 1024 }
-    return new Promise<{ stdout: string; stderr: string; exitCode: number; command: string }>((done, failed) => {
-      execFile('bash', ['-c', command], options, (error, stdout, stderr) => {
-        if (!error) return done({ stdout, stderr, exitCode: 0, command })
-        const why = error.killed
-          ? `it took longer than ${timeout} ms`
-          : typeof error.code === 'number'
-            ? `exit code ${error.code}`
-            : error.message
-        failed(Object.assign(new Error(`the command failed: ${why}`), { stdout, stderr, exitCode: Number(error.code ?? 1) || 1 }))
-      })
-    })
-  })
-}
+export const bash = tool(ExecInputSchema, async ({ command, timeout = 30_000, env = {} }, cwd, signal) => {
+  const options = { cwd, timeout, signal, env: { ...process.env, ...env }, maxBuffer: 16 * 1024 * 1024 }
+  try {
+    const { stdout, stderr } = await promisify(execFile)('bash', ['-c', command], options)
+    return { stdout, stderr, exitCode: 0, command }
+  } catch (error) {
+    const { killed, code, message, stdout, stderr } = Object(error)
+    const why = killed ? `it took longer than ${timeout} ms` : typeof code === 'number' ? `exit code ${code}` : message
+    throw Object.assign(new Error(`the command failed: ${why}`), { stdout, stderr, exitCode: Number(code ?? 1) || 1 })
+  }
+})

@@ -91,12 +91,9 @@ function shapeOf(rules: readonly RulesFunction[], rounds: number): ReturnType<No
   return rounds === Number.POSITIVE_INFINITY ? { prefix: 0, loop: prefix } : { prefix: prefix * rounds, loop: 0 }
 }
 
-export function listOf<T>(value: T | readonly T[] | undefined): readonly T[] {
-  return value === undefined ? [] : isList(value) ? value : [value]
-}
-
-function isList<T>(value: T | readonly T[]): value is readonly T[] {
-  return Array.isArray(value)
+export function listOf<T>(value: T | readonly T[] | undefined): readonly T[]
+export function listOf(value: unknown): readonly unknown[] {
+  return value === undefined ? [] : [value].flat()
 }
 
 /** In the kernel all events have one type and are told apart by their ids, so that a function can listen for all of them. */

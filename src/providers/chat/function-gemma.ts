@@ -179,7 +179,7 @@ function readCall(raw: string, quote: string): Members | undefined {
     String.raw`([^:,{}[\]<\s"][^,{}[\]<]*)`,
     String.raw`,(?<=[^{[,\s]\s*,)\s*(?=[}\]])`,
     // Inside lists and objects Gemma 4 falls back to JSON now and then.
-    String.raw`"(?:[^"\\]|\\.)*"`,
+    String.raw`"[^"\\]*(?:\\.[^"\\]*)*"`,
   ]
   const written = members.replace(new RegExp(tokens.join('|'), 'gs'), (token, text?: string, key?: string, bare?: string) => {
     const word = text ?? key?.trim() ?? bare?.trim()
