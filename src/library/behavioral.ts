@@ -4,8 +4,9 @@ import { LivelockError } from '../kernel/engine.ts'
 import { advances, blockersOf, matches, select } from '../kernel/select.ts'
 import { errorText } from '../kit/errors.ts'
 import { isObject } from '../kit/json.ts'
+import { suggestion } from '../kit/nearest.ts'
 import type { BPEvent, DetailOf, EventDetails, ProgramEvent, RulesFunction, StepBid } from './behavioral/b-thread.ts'
-import { asEvent, bidOf, bSync, bThread, maybe } from './behavioral/b-thread.ts'
+import { asEvent, bidOf, bSync, bThread } from './behavioral/b-thread.ts'
 
 export type { BPEvent, BPListener, EventDetails, EventPattern, Idioms, Repeat, RulesFunction } from './behavioral/b-thread.ts'
 export { bSync, bThread } from './behavioral/b-thread.ts'
@@ -268,7 +269,8 @@ export function useBehavioral<D extends EventDetails, Context extends object = o
     const outer = (event: BPEvent<D>) => {
       const { id } = asEvent(event, 'trigger: the event')
       const allowed = `Only public event types can be triggered: [${publicEvents.join(', ')}]`
-      if (!publicEvents.includes(id)) throw new UnauthorizedEvent(`Event type "${id}" is not allowed. ${allowed}${maybe(id, publicEvents)}`)
+      if (!publicEvents.includes(id))
+        throw new UnauthorizedEvent(`Event type "${id}" is not allowed. ${allowed}${suggestion(id, publicEvents)}`)
       engine.trigger(event)
     }
     return Object.assign(outer, { onEmit: (listener: (output: Output) => void) => joined(outputs, listener), disconnect })

@@ -5,8 +5,9 @@ import { explore, LIVELOCK } from '../../kernel/explore.ts'
 import { advance, bidsOf, explainBids, matches, frontier as open, type Selection } from '../../kernel/select.ts'
 import type { Bid, BThread as KernelThread, Pattern } from '../../kernel/thread.ts'
 import type { Json } from '../../kit/json.ts'
+import { suggestion } from '../../kit/nearest.ts'
 import type { BPEvent, BPListener, BPListeners, Idioms, ProgramEvent, Repeat, RulesFunction } from './b-thread.ts'
-import { asEvent, bidOf, bSync, bThread, listOf, maybe, patternOf } from './b-thread.ts'
+import { asEvent, bidOf, bSync, bThread, listOf, patternOf } from './b-thread.ts'
 
 /** The steps of a thread for a module that imports nothing. */
 export type ThreadSteps = { readonly steps: readonly Idioms[]; readonly repeat?: Repeat; readonly interrupt?: BPListeners }
@@ -64,7 +65,8 @@ const isRequest = (event: ProgramEvent): boolean => !isWorld(event)
 function modelOf(program: Program): Model {
   const members = ['threads', 'publicEvents', 'events', 'never']
   const wrong = Object.keys(program).find((key) => !members.includes(key))
-  if (wrong !== undefined) throw new TypeError(`the program has "${wrong}"; a program has ${members.join(', ')}${maybe(wrong, members)}`)
+  if (wrong !== undefined)
+    throw new TypeError(`the program has "${wrong}"; a program has ${members.join(', ')}${suggestion(wrong, members)}`)
   const threads = [beginning, ...Object.entries(program.threads).map(([name, thread], at) => stepThread(name, thread, at))]
   const bids = threads.flatMap((thread) => thread.bids)
   const heard = bids.flatMap(({ wait = [], interrupt = [] }) => typesOf([...wait, ...interrupt]))
@@ -187,7 +189,8 @@ function after(model: Model, before: readonly Json[], wanted: ProgramEvent): rea
 }
 
 function checkType({ types }: Model, type: string): void {
-  if (!types.includes(type)) throw new TypeError(`"${type}" is not an event of this program (${types.join(', ')})${maybe(type, types)}`)
+  if (!types.includes(type))
+    throw new TypeError(`"${type}" is not an event of this program (${types.join(', ')})${suggestion(type, types)}`)
 }
 
 /** Spells a listener for people: the type, the pattern as JSON, or the start of a function's text. */

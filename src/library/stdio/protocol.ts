@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { isObject, parseJson } from '../../kit/json.ts'
-import { nearest } from '../../kit/nearest.ts'
+import { suggestion } from '../../kit/nearest.ts'
 
 /** The longest line in bytes, and the longest reply of a client's model in characters. */
 export const longestLine = 16 * 1024 * 1024
@@ -88,10 +88,4 @@ function tell(issue: z.core.$ZodIssue): string {
   if (issue.code !== 'unrecognized_keys') return `"${place}": ${issue.message}`
   const part = Object.entries(parts).find(([name]) => name === place)?.[1]
   return `"${place}" has the unknown member "${issue.keys[0]}"${suggestion(issue.keys[0] ?? '', part && 'shape' in part ? Object.keys(part.shape) : [])}`
-}
-
-/** Returns `; did you mean "x"?`, or an empty text when no word is near. */
-export function suggestion(word: string, known: readonly string[]): string {
-  const name = nearest(word, known)
-  return name === undefined ? '' : `; did you mean "${name}"?`
 }

@@ -3,9 +3,9 @@
 import { errorResponse, HttpError, quiet } from '../../http/http-error.ts'
 import { readJsonBody } from '../../http/json-body.ts'
 import { errorText } from '../../kit/errors.ts'
+import { suggestion } from '../../kit/nearest.ts'
 import { fieldsOf } from '../../kit/wire.ts'
 import type { BraidClaw } from '../agent/agent-api.ts'
-import { suggestion } from './protocol.ts'
 import { eventsOf, type LineOutput, type SessionEnd, serveSession } from './session.ts'
 
 /** The two streams of `stdioTransport`; default: those of this process. */
