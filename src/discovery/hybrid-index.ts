@@ -1,6 +1,6 @@
 /**
- * Finds what fits an intent: BM25 over stemmed words and hashed features of words and letters, both without a model, and vectors of an
- * embedder where there is one; the ranks of the legs are fused. It runs in memory, in Bun and in Node.
+ * Finds what fits an intent: BM25 over stemmed words and the likeness of words and letters, both without a model, and vectors of an embedder
+ * where there is one; the ranks of these legs are fused. It runs in memory, in Bun and in Node.
  */
 
 import { softness, stem, wordsOf } from './words.ts'
@@ -29,51 +29,31 @@ export type Query<E extends Entry> = {
 
 /** Weights of name, description, params and context. */
 const fieldWeights = [3, 1.5, 0.4, 0.8]
-const [k1, b, rankConstant, perLeg, dimensions] = [2, 0.4, 60, 50, 2_048]
+const [k1, b, rankConstant, perLeg] = [2, 0.4, 60, 50]
 const [maxQuery, maxTerms, maxField, maxFeatureText] = [8_192, 64, 65_536, 600]
 /** A query finds something when an entry reaches one of them: score, covered share of its words times √words, cosine, cosine. */
 const least = { keywords: 5.25, coverage: 0.55, features: 0.25, embedding: 0.4 }
 /** An entry without a word of the query has at least this cosine of features. */
 const leastAlike = 0.15
 
-/** `terms` counts how often each field has a term, `lengths` the words of each; `values` are features, at their places in the vector. */
-type Analysed = {
-  readonly terms: ReadonlyMap<string, number[]>
-  readonly lengths: number[]
-  readonly places: Uint16Array
-  readonly values: Float32Array
-}
-type IndexRow<E> = Analysed & { readonly entry: E }
 type Posting = { readonly docs: number[]; readonly values: number[] }
-type Built<E> = {
-  readonly entries: readonly E[]
-  readonly words: ReadonlyMap<string, Posting>
-  readonly features: readonly Posting[]
-  readonly norms: Float64Array
-}
+type Postings = Map<string, Posting>
+type Built<E> = { readonly entries: readonly E[]; readonly words: Postings; readonly features: Postings; readonly norms: Float64Array }
 
 export function createHybridIndex<E extends Entry>() {
-  const rows = new Map<string, IndexRow<E>>()
-  const stems = new Map<string, string>()
+  const rows = new Map<string, E>()
   const state: { built?: Built<E> | undefined } = {}
-
-  function stemmed(word: string): string {
-    const found = stems.get(word) ?? stem(word)
-    stems.set(word, found)
-    return found
-  }
-
   return {
     /** Adds entries; one of the same kind, source and name is replaced. */
     put(added: Iterable<E>): void {
-      for (const entry of added) rows.set(JSON.stringify([entry.kind, entry.source, entry.name]), { entry, ...analyse(entry, stemmed) })
+      for (const entry of added) rows.set(JSON.stringify([entry.kind, entry.source, entry.name]), entry)
       state.built = undefined
     },
     remove(isGone: (entry: E) => boolean): void {
-      for (const [key, { entry }] of rows) if (isGone(entry)) rows.delete(key)
+      for (const [key, entry] of rows) if (isGone(entry)) rows.delete(key)
       state.built = undefined
     },
-    all: (): readonly E[] => [...rows.values()].map(({ entry }) => entry),
+    all: (): readonly E[] => [...rows.values()],
     /** Returns the best first; nothing when nothing is relevant. Ties keep the order in which the entries came. Never throws. */
     search(query: string, options: Query<E> = {}): readonly Hit<E>[] {
       state.built ??= build([...rows.values()])
@@ -82,85 +62,51 @@ export function createHybridIndex<E extends Entry>() {
   }
 }
 
-type Stemmed = (word: string) => string
-
-function analyse({ name, description, params = '', context = '' }: Entry, stemmed: Stemmed): Analysed {
-  const terms = new Map<string, number[]>()
-  const lengths = [name, description, params, context].map((text, field) => {
-    const words = wordsOf(text.slice(0, maxField))
-    for (const term of words.map(stemmed)) {
-      const counts = terms.get(term) ?? [0, 0, 0, 0]
-      counts[field] = (counts[field] ?? 0) + 1
-      terms.set(term, counts)
-    }
-    return words.length
+function build<E extends Entry>(entries: readonly E[]): Built<E> {
+  const [words, features, norms]: [Postings, Postings, Float64Array] = [new Map(), new Map(), new Float64Array(entries.length)]
+  const fields = entries.map(({ name, description, params = '', context = '' }) =>
+    [name, description, params, context].map((text) => wordsOf(text.slice(0, maxField)).map(stem)),
+  )
+  const usual = fieldWeights.map((_, field) => {
+    const lengths = fields.map((terms) => terms[field]?.length ?? 0).filter((length) => length > 0)
+    return lengths.reduce((sum, length) => sum + length, 0) / lengths.length || 1
   })
-  const features = featuresOf(`${name} ${description}`.slice(0, maxFeatureText), stemmed, () => 1)
-  const places = Uint16Array.from(features.keys()).filter((place) => features[place] !== 0)
-  return { terms, lengths, places, values: Float32Array.from(places, (place) => features[place] ?? 0) }
+  for (const [doc, { name, description }] of entries.entries()) {
+    const frequencies = new Map<string, number>()
+    for (const [field, terms] of (fields[doc] ?? []).entries()) {
+      const share = (fieldWeights[field] ?? 0) / (1 - b + (b * terms.length) / (usual[field] ?? 1))
+      for (const term of terms) frequencies.set(term, (frequencies.get(term) ?? 0) + share)
+    }
+    for (const [term, frequency] of frequencies) push(words, term, doc, (frequency * (k1 + 1)) / (frequency + k1))
+    for (const [feature, weight] of featuresOf(`${name} ${description}`.slice(0, maxFeatureText))) push(features, feature, doc, weight)
+  }
+  for (const posting of features.values()) {
+    const idf = rarity(entries.length, posting.docs.length)
+    forEachIn(posting, (doc, value) => add(norms, doc, (value * idf) ** 2))
+  }
+  return { entries, words, features, norms: norms.map(Math.sqrt) }
 }
 
-/** Hashes words, pairs of words, and runs of three to five letters into one vector. */
-function featuresOf(text: string, stemmed: Stemmed, weightOf: (word: string) => number): Float32Array {
-  const features = new Float32Array(dimensions)
+/** Counts words, pairs of words, and runs of three letters. */
+function featuresOf(text: string, weightOf: (word: string) => number = () => 1): ReadonlyMap<string, number> {
+  const features = new Map<string, number>()
+  const count = (feature: string, weight: number) => features.set(feature, (features.get(feature) ?? 0) + weight)
   let before = ''
   for (const word of wordsOf(text)) {
-    const [term, weight] = [stemmed(word), weightOf(word)]
-    hashRuns(features, term, { least: term.length, weight })
-    if (before !== '') hashRuns(features, `${before} ${term}`, { least: before.length + 1 + term.length, weight: 0.5 })
-    hashRuns(features, ` ${word.slice(0, 40)} `, { least: 3, most: 5, weight: weight / 2 })
+    const [term, weight, letters] = [stem(word), weightOf(word), ` ${word.slice(0, 40)} `]
+    count(term, weight)
+    if (before !== '') count(`${before} ${term}`, 0.5)
+    for (let at = 0; at + 3 <= letters.length; at += 1) count(letters.slice(at, at + 3), weight / 2)
     before = term
   }
   return features
 }
 
-type Runs = { readonly least: number; readonly most?: number; readonly weight: number }
-
-/** Adds each run of letters at the place of its hash: FNV-1a, mixed so that the low bits are as good; one bit is the sign. */
-function hashRuns(features: Float32Array, text: string, { least: shortest, most = shortest, weight }: Runs): void {
-  for (let from = 0; from + shortest <= text.length; from += 1) {
-    let hash = 0x811c9dc5
-    for (let at = from; at < Math.min(from + most, text.length); at += 1) {
-      hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
-      if (at - from + 1 < shortest) continue
-      const mixed = Math.imul(hash ^ (hash >>> 15), 0x85ebca6b)
-      const place = (mixed ^ (mixed >>> 13)) & (dimensions - 1)
-      add(features, place, mixed & (1 << 20) ? weight : -weight)
-    }
-  }
-}
-
-function build<E extends Entry>(rows: readonly IndexRow<E>[]): Built<E> {
-  const words = new Map<string, Posting>()
-  const features = Array.from({ length: dimensions }, noPosting)
-  const usual = fieldWeights.map((_, field) => {
-    const own = rows.map(({ lengths }) => lengths[field] ?? 0).filter((length) => length > 0)
-    return own.reduce((sum, length) => sum + length, 0) / own.length || 1
-  })
-  for (const [doc, { terms, lengths, places, values }] of rows.entries()) {
-    places.forEach((place, at) => void push(features[place], doc, values[at] ?? 0))
-    const shares = fieldWeights.map((weight, field) => weight / (1 - b + (b * (lengths[field] ?? 0)) / (usual[field] ?? 1)))
-    for (const [term, counts] of terms) {
-      const frequency = counts.reduce((sum, count, field) => sum + count * (shares[field] ?? 0), 0)
-      words.set(term, push(words.get(term), doc, (frequency * (k1 + 1)) / (frequency + k1)))
-    }
-  }
-  const norms = new Float64Array(rows.length)
-  for (const posting of features) {
-    const idf = rarity(rows.length, posting.docs.length)
-    forEachIn(posting, (doc, value) => add(norms, doc, (value * idf) ** 2))
-  }
-  return { entries: rows.map(({ entry }) => entry), words, features, norms: norms.map(Math.sqrt) }
-}
-
-function noPosting(): Posting {
-  return { docs: [], values: [] }
-}
-
-function push(posting = noPosting(), doc: number, value: number): Posting {
+function push(postings: Postings, key: string, doc: number, value: number): void {
+  const posting = postings.get(key) ?? { docs: [], values: [] }
   posting.docs.push(doc)
   posting.values.push(value)
-  return posting
+  postings.set(key, posting)
 }
 
 function forEachIn({ docs, values }: Posting, take: (doc: number, value: number) => void): void {
@@ -191,10 +137,8 @@ function search<E extends Entry>(index: Built<E>, query: string, options: Query<
       hits.set(doc, hit)
     }
   const name = query.trim().toLowerCase()
-  index.entries.forEach((entry, doc) => {
-    const isNamed = isOpen[doc] && entry.name.length === name.length && entry.name.toLowerCase() === name
-    if (isNamed) hits.set(doc, { why: {}, ...hits.get(doc), score: 1 })
-  })
+  for (const [doc, entry] of index.entries.entries())
+    if (isOpen[doc] && entry.name.toLowerCase() === name) hits.set(doc, { why: {}, ...hits.get(doc), score: 1 })
   const isAlike = (doc: number) =>
     (scores[doc] ?? 0) > 0 || (legs.features[doc] ?? 0) >= leastAlike || (legs.embedding[doc] ?? 0) >= least.embedding
   return [...hits]
@@ -207,12 +151,10 @@ function search<E extends Entry>(index: Built<E>, query: string, options: Query<
     })
 }
 
-/** Returns the entries with the highest scores, the best first. */
+/** Returns the entries with the highest scores, the best first; equal ones stay in their order. */
 function bestOf(scores: Float64Array, isOpen: readonly boolean[]): readonly number[] {
-  const open = scores.map((score, doc) => (isOpen[doc] ? score : 0))
-  const lowest = Math.max(open.toSorted().at(-perLeg) ?? 0, Number.MIN_VALUE)
-  const best = [...open.keys()].filter((doc) => (open[doc] ?? 0) >= lowest)
-  return best.sort((a, z) => (open[z] ?? 0) - (open[a] ?? 0) || a - z).slice(0, perLeg)
+  const found = [...scores.keys()].filter((doc) => isOpen[doc] && (scores[doc] ?? 0) > 0)
+  return found.sort((a, z) => (scores[z] ?? 0) - (scores[a] ?? 0)).slice(0, perLeg)
 }
 
 /** A word that no entry has stands for the first one that it begins. */
@@ -221,7 +163,7 @@ function keywordScores<E>({ entries, words }: Built<E>, query: string) {
   const terms = [...new Map(wordsOf(query).map((word) => [stem(word), word]))].slice(0, maxTerms)
   const asked = terms.map(([term, word]) => {
     const begun = words.has(term) || term.length < 4 ? term : [...words.keys()].find((known) => known.startsWith(term))
-    const posting = words.get(begun ?? '') ?? noPosting()
+    const posting = words.get(begun ?? '') ?? { docs: [], values: [] }
     return { word, ...posting, weight: rarity(entries.length, Math.max(posting.docs.length, 1)) * softness(word) }
   })
   const total = asked.reduce((sum, { weight }) => sum + weight, 0) / Math.sqrt(asked.length)
@@ -236,12 +178,11 @@ function keywordScores<E>({ entries, words }: Built<E>, query: string) {
 function featureScores<E>({ entries, features, norms }: Built<E>, query: string): Float64Array {
   const scores = new Float64Array(entries.length)
   let norm = 0
-  for (const [place, value] of featuresOf(query, stem, softness).entries()) {
-    if (value === 0) continue
-    const posting = features[place] ?? noPosting()
-    const weight = value * rarity(entries.length, posting.docs.length)
-    norm += weight ** 2
-    forEachIn(posting, (doc, own) => add(scores, doc, (own * weight ** 2) / value))
+  for (const [feature, value] of featuresOf(query, softness)) {
+    const posting = features.get(feature) ?? { docs: [], values: [] }
+    const weight = value * rarity(entries.length, posting.docs.length) ** 2
+    norm += value * weight
+    forEachIn(posting, (doc, own) => add(scores, doc, own * weight))
   }
   return scores.map((score, doc) => score / (Math.sqrt(norm) * (norms[doc] ?? 0) || 1))
 }
