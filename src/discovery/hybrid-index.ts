@@ -24,7 +24,7 @@ export type Query<E extends Entry> = {
   readonly accept?: (entry: E) => boolean
   readonly minScore?: number
   readonly weights?: { readonly [Name in Leg]?: number }
-  readonly vectors?: { readonly query: Float32Array; readonly of: (entry: E) => Float32Array | undefined }
+  readonly vectors?: { readonly query: Float32Array; readonly of: (entry: E) => Float32Array | undefined } | undefined
 }
 
 /** Weights of name, description, params and context. */

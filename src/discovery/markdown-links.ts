@@ -41,10 +41,5 @@ export function isExternalLink(path: string): boolean {
 
 /** Returns the extension with its dot, without query and fragment; '' when there is none. */
 export function getExtension(path: string): string {
-  const name =
-    path
-      .replace(/[?#].*$/s, '')
-      .split(/[/\\]/)
-      .at(-1) ?? ''
-  return name.includes('.') ? name.slice(name.lastIndexOf('.')) : ''
+  return /\.[^./\\]*$/.exec(path.replace(/[?#].*$/s, ''))?.[0] ?? ''
 }

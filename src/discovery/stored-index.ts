@@ -17,27 +17,53 @@ export type Embedder = {
 export type StoreOptions = { readonly embedder?: Embedder | undefined; readonly dbPath?: string | undefined }
 
 /** `vectors` are pairs of a text and the vector of the model. */
-type SavedVectors = { readonly model?: string; readonly dimensions?: number; readonly vectors?: readonly [string, readonly number[]][] }
-type Saved<E> = SavedVectors & { readonly version: 1; readonly entries: readonly E[] }
+type Saved<E> = { readonly version: 1; readonly entries: readonly E[] } & Pick<Partial<Embedder>, 'model' | 'dimensions'> & {
+    readonly vectors?: readonly [string, readonly number[]][]
+  }
+
+const [batch, maxText] = [64, 8_192]
 
 /** @throws Error when the file is not one of ours, or cannot be read */
 export function openStoredIndex<E extends Entry>({ embedder, dbPath = ':memory:' }: StoreOptions) {
-  const saved = dbPath === ':memory:' ? undefined : readSaved<E>(dbPath)
-  const vectors = embedder && openVectors(embedder, saved)
+  const saved: Saved<E> = dbPath === ':memory:' ? { version: 1, entries: [] } : readSaved(dbPath)
+  const { model = '', dimensions } = embedder ?? saved
+  const isOurs = saved.model === model && saved.dimensions === dimensions
+  const vectors = new Map<string, Float32Array>((isOurs ? saved.vectors : [])?.map(([text, numbers]) => [text, Float32Array.from(numbers)]))
+  const notices = new Set<string>()
   const index = createHybridIndex<E>()
-  index.put(saved?.entries ?? [])
+  index.put(saved.entries)
 
   function save(): void {
     if (dbPath === ':memory:') return
-    const draft = `${dbPath}.${process.pid}`
+    const content = { version: 1, entries: index.all(), model, dimensions, vectors: [...vectors].map(([text, one]) => [text, [...one]]) }
     mkdirSync(dirname(dbPath), { recursive: true, mode: 0o700 })
-    writeFileSync(draft, JSON.stringify({ ...saved, ...vectors?.saved(), version: 1, entries: index.all() }), { mode: 0o600 })
-    renameSync(draft, dbPath)
+    writeFileSync(`${dbPath}.${process.pid}`, JSON.stringify(content), { mode: 0o600 })
+    renameSync(`${dbPath}.${process.pid}`, dbPath)
+  }
+
+  /** Leaves out a vector that is not usable, and all further ones where the embedder fails. Never rejects. */
+  async function vectorsOf(texts: readonly string[]): Promise<ReadonlyMap<string, Float32Array>> {
+    const found = new Map<string, Float32Array>()
+    try {
+      for (let at = 0; embedder && at < texts.length; at += batch) {
+        const given = await embedder.embed(texts.slice(at, at + batch).map((text) => text.slice(0, maxText)))
+        for (const [place, text] of texts.slice(at, at + batch).entries()) {
+          const vector = Float32Array.from(given[place] ?? [])
+          if (vector.length === dimensions && vector.every(Number.isFinite)) found.set(text, vector)
+          else notices.add(`a vector is dropped: it has ${vector.length} numbers, not ${dimensions}, or one that is not finite`)
+        }
+      }
+    } catch (error) {
+      notices.add(`the embedder failed: ${errorText(error)}`)
+    }
+    return found
   }
 
   async function put(entries: readonly E[]): Promise<void> {
     index.put(entries)
-    await vectors?.keep(index.all().map(textOf))
+    const texts = new Set(index.all().map(textOf))
+    for (const text of vectors.keys()) if (!texts.has(text)) vectors.delete(text)
+    for (const [text, vector] of await vectorsOf([...texts].filter((text) => !vectors.has(text)))) vectors.set(text, vector)
     save()
   }
 
@@ -54,61 +80,11 @@ export function openStoredIndex<E extends Entry>({ embedder, dbPath = ':memory:'
       return put(entries)
     },
     async search(query: string, options: Omit<Query<E>, 'vectors'> = {}): Promise<readonly Hit<E>[]> {
-      const vector = await vectors?.of(query)
-      return index.search(
-        query,
-        vector ? { ...options, vectors: { query: vector, of: (entry) => vectors?.known.get(textOf(entry)) } } : options,
-      )
+      const vector = vectors.size === 0 ? undefined : (await vectorsOf([query])).get(query)
+      return index.search(query, { ...options, vectors: vector && { query: vector, of: (entry) => vectors.get(textOf(entry)) } })
     },
     /** Names what is wrong with the embedder or its vectors; the search does without them. */
-    notices: (): readonly string[] => [...(vectors?.notices ?? [])],
-  }
-}
-
-const [batch, maxText] = [64, 8_192]
-
-function openVectors({ model = '', dimensions, embed }: Embedder, saved: SavedVectors = {}) {
-  const notices = new Set<string>()
-  const known = new Map<string, Float32Array>()
-  const isOurs = saved.model === model && saved.dimensions === dimensions
-  for (const [text, numbers] of isOurs ? (saved.vectors ?? []) : []) known.set(text, Float32Array.from(numbers))
-  if (!isOurs && saved.vectors?.length)
-    notices.add(
-      `${saved.vectors.length} vectors of the model "${saved.model}" with ${saved.dimensions} dimensions are dropped: now it is "${model}" with ${dimensions}`,
-    )
-
-  /** Returns nothing where the embedder fails, or its vector is not usable. Never rejects. */
-  async function vectorsOf(texts: readonly string[]): Promise<readonly (Float32Array | undefined)[]> {
-    try {
-      const given = await embed(texts.map((text) => text.slice(0, maxText)))
-      return texts.map((_, at) => {
-        const vector = Float32Array.from(given[at] ?? [])
-        if (vector.length === dimensions && vector.every(Number.isFinite)) return vector
-        notices.add(`a vector is dropped: it has ${vector.length} numbers, not ${dimensions}, or one that is not finite`)
-        return undefined
-      })
-    } catch (error) {
-      notices.add(`the embedder failed: ${errorText(error)}`)
-      return []
-    }
-  }
-
-  return {
-    known,
-    notices,
-    /** Embeds those of the texts that have no vector, and forgets all others. */
-    async keep(texts: readonly string[]): Promise<void> {
-      const wanted = new Set(texts)
-      for (const text of known.keys()) if (!wanted.has(text)) known.delete(text)
-      const missing = [...wanted].filter((text) => !known.has(text))
-      for (let at = 0; at < missing.length; at += batch) {
-        const vectors = await vectorsOf(missing.slice(at, at + batch))
-        if (vectors.length === 0) return
-        vectors.forEach((vector, place) => void (vector && known.set(missing[at + place] ?? '', vector)))
-      }
-    },
-    of: async (query: string) => (known.size === 0 ? undefined : (await vectorsOf([query]))[0]),
-    saved: (): SavedVectors => ({ model, dimensions, vectors: [...known].map(([text, vector]) => [text, [...vector]]) }),
+    notices: (): readonly string[] => [...notices],
   }
 }
 
@@ -116,7 +92,7 @@ function textOf({ name, description }: Entry): string {
   return `${name}: ${description}`
 }
 
-function readSaved<E>(path: string): Saved<E> | undefined {
+function readSaved<E>(path: string): Saved<E> {
   const text = unlessMissing(() => readFileSync(path, 'utf8'))
   const value = text === undefined ? { version: 1, entries: [] } : parseJson(text)
   if (isSaved<E>(value)) return value

@@ -1,12 +1,11 @@
 /** Finds text files below a folder by name, and reads them bounded and never out of the folder, with what Node has. */
 
-import { isUtf8 } from 'node:buffer'
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs'
 import { isAbsolute, join, relative } from 'node:path'
 import { errorText, hasCode } from '../kit/errors.ts'
 
-/** `size` is that of the whole file in bytes; `more`: it goes on after the text; `invalid`: it has bytes that are not UTF-8. */
-type TextRead = { readonly ok: true; readonly text: string; readonly size: number; readonly more: boolean; readonly invalid: boolean }
+/** `size` is that of the whole file in bytes; `more`: it goes on after the text, which has U+FFFD for bytes that are not UTF-8. */
+type TextRead = { readonly ok: true; readonly text: string; readonly size: number; readonly more: boolean }
 
 /** Reads files below one folder; `path` is relative to it. The host's workspace is one, with the rules of the gate. Never throws. */
 export type TextFiles = {
@@ -14,33 +13,33 @@ export type TextFiles = {
 }
 
 export function openTextFiles(folder: string): TextFiles {
-  function read(path: string, maxBytes: number): TextRead {
-    const [root, real] = [realpathSync(folder), realpathSync(join(folder, path))]
-    if (!isInside(root, real)) throw new Error('it leads out of the folder')
-    const file = openSync(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-    try {
-      const stat = fstatSync(file)
-      if (!stat.isFile()) throw new Error('it is not a regular file')
-      const bytes = new Uint8Array(Math.min(stat.size, maxBytes))
-      const length = readSync(file, bytes)
-      const text = new TextDecoder().decode(bytes.subarray(0, length), { stream: stat.size > length })
-      if (text.includes('\0')) throw new Error('it is not text')
-      const more = stat.size > length
-      return { ok: true, text, size: stat.size, more, invalid: !more && !isUtf8(bytes.subarray(0, length)) }
-    } finally {
-      closeSync(file)
-    }
-  }
-
   return {
     readText(path, { maxBytes }) {
       try {
-        return read(path, maxBytes)
+        return readInside(folder, path, maxBytes)
       } catch (error) {
         const why = hasCode(error, 'ENOENT') ? 'it does not exist' : errorText(error)
         return { ok: false, message: `${JSON.stringify(path)} is not read: ${why}` }
       }
     },
+  }
+}
+
+function readInside(folder: string, path: string, maxBytes: number): TextRead {
+  const real = realpathSync(join(folder, path))
+  if (!isInside(realpathSync(folder), real)) throw new Error('it leads out of the folder')
+  const file = openSync(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const stat = fstatSync(file)
+    if (!stat.isFile()) throw new Error('it is not a regular file')
+    const bytes = new Uint8Array(Math.min(stat.size, maxBytes))
+    const length = readSync(file, bytes)
+    const more = stat.size > length
+    const text = new TextDecoder().decode(bytes.subarray(0, length), { stream: more })
+    if (text.includes('\0')) throw new Error('it is not text')
+    return { ok: true, text, size: stat.size, more }
+  } finally {
+    closeSync(file)
   }
 }
 
@@ -58,12 +57,11 @@ const [maxDepth, maxFolders] = [6, 2_000]
 /** Returns paths from the root, upper folders first, at most 6 folders deep and of 2,000 folders; names what it leaves out. */
 export function findFiles(root: string, { names, within, isLeaf = false }: Finding) {
   const [found, notices, seen]: [string[], string[], Set<string>] = [[], [], new Set()]
-  const queue = [{ path: '', depth: 0 }]
-  const limit = within && folderAt(within)?.real
-  for (const { path, depth } of queue) {
+  const queue = ['']
+  for (const path of queue) {
     const folder = folderAt(join(root, path))
     if (folder === undefined || seen.has(folder.real)) continue
-    if (limit !== undefined && !isInside(limit, folder.real)) {
+    if (within !== undefined && !isInside(realpathSync(within), folder.real)) {
       notices.push(`${join(root, path)} is not searched: it leads out of ${within}`)
       continue
     }
@@ -72,16 +70,14 @@ export function findFiles(root: string, { names, within, isLeaf = false }: Findi
     seen.add(folder.real)
     const name = names.find((one) => folder.entries.some((entry) => entry.name === one && !entry.isDirectory()))
     if (name !== undefined) found.push(path + name)
-    if ((name !== undefined && isLeaf) || depth === maxDepth) continue
-    const inner = folder.entries.filter(
-      (entry) => (entry.isDirectory() || entry.isSymbolicLink()) && !/^(\.git|node_modules)$/.test(entry.name),
-    )
-    queue.push(...inner.map((entry) => ({ path: `${path}${entry.name}/`, depth: depth + 1 })))
+    if ((name !== undefined && isLeaf) || path.split('/').length > maxDepth) continue
+    const inner = folder.entries.filter((entry) => !entry.isFile() && !/^(\.git|node_modules)$/.test(entry.name))
+    queue.push(...inner.map((entry) => `${path}${entry.name}/`))
   }
   return { found, notices }
 }
 
-/** Returns nothing for a file, and for a folder that is missing or may not be read. */
+/** Returns nothing for what is not a folder, is missing or may not be read. */
 function folderAt(path: string) {
   try {
     const real = realpathSync(path)

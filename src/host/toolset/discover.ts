@@ -2,10 +2,9 @@
 
 import { relative } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
-import { type Entry, type Hit, paramsOf } from '../../discovery/hybrid-index.ts'
+import { createHybridIndex, type Entry, type Hit, paramsOf } from '../../discovery/hybrid-index.ts'
 import { documentEntry, readRules } from '../../discovery/linked-documents.ts'
 import { readSkills, skillEntry } from '../../discovery/skill-files.ts'
-import { openStoredIndex, type StoreOptions } from '../../discovery/stored-index.ts'
 import { isInside, openTextFiles } from '../../discovery/text-files.ts'
 import { cut, flat, visible } from '../../kit/text.ts'
 import type { ToolSpec } from '../../runtime/port.ts'
@@ -22,10 +21,13 @@ export type Discovered = Entry & { readonly path?: string; readonly trusted: boo
 /** `source`: `built in`, or the file of an executable. */
 export type KnownTool = ToolSpec & { readonly source: string }
 
-type Discovering = StoreOptions & { readonly workspace: string; readonly tools: readonly KnownTool[] }
+type Discovering = { readonly workspace: string; readonly tools: readonly KnownTool[] }
 
-/** Reads everything once; the project's files by the rules of the gate, as its AGENTS.md is. */
-export async function openDiscovery(setup: Setup, { workspace, tools, ...store }: Discovering) {
+/**
+ * Reads everything once; the project's files by the rules of the gate, as its AGENTS.md is. `notices` name what was left out, or is not as it
+ * should be.
+ */
+export async function openDiscovery(setup: Setup, { workspace, tools }: Discovering) {
   const trusted = createTrust(setup.paths.trustedFolders).isTrusted(workspace)
   const files = openProjectFiles(setup, workspace)
   const roots = skillFolders(setup, workspace).map((root) =>
@@ -35,8 +37,8 @@ export async function openDiscovery(setup: Setup, { workspace, tools, ...store }
   )
   const { skills, notices } = await readSkills(roots)
   const documents = readRules(workspace, files, { names: instructionNames, maxBytes: instructionBytes })
-  const index = openStoredIndex<Discovered>(store)
-  await index.replace([
+  const index = createHybridIndex<Discovered>()
+  index.put([
     ...tools.map(({ name, description, source, parameters }) => {
       const kind = source === 'built in' ? 'tool' : 'executable'
       return { kind, name, description, source, params: paramsOf(parameters), trusted: true }
@@ -48,12 +50,7 @@ export async function openDiscovery(setup: Setup, { workspace, tools, ...store }
     }),
     ...[...documents.rules, ...documents.found].map((document) => ({ ...documentEntry(document), path: document.path, trusted })),
   ])
-  return {
-    search: (intent: string, { limit, kinds }: { readonly limit?: number; readonly kinds?: readonly string[] | undefined } = {}) =>
-      index.search(intent, { limit, accept: ({ kind }) => kinds?.includes(kind) ?? true }),
-    /** Names what was left out, or is not as it should be. */
-    notices: () => [...notices, ...documents.notices, ...index.notices()],
-  }
+  return { search: index.search, notices: [...notices, ...documents.notices] }
 }
 
 /** Writes a hit in one line for a model or a person. */

@@ -166,7 +166,7 @@ export async function createToolRuntime({
   async function discover(intent: string): Promise<readonly string[]> {
     const { lineOf, openDiscovery } = await import('./discover.ts')
     const found = await openDiscovery(setup, { workspace: policy.workspace, tools: kit().found })
-    return (await found.search(intent)).map(lineOf)
+    return found.search(intent).map(lineOf)
   }
   const further = (await instructions?.tools()) ?? []
   const selected = [...own, ...further.map((kind) => toolFrom(kind, { discover }))].filter(
