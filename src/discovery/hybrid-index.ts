@@ -18,12 +18,10 @@ export type Why = { readonly words: readonly string[] } & { readonly [Name in Le
 
 export type Hit<E extends Entry = Entry> = { readonly entry: E; readonly score: number; readonly why: Why }
 
-/** `limit` is 5 unless given, a weight 0.5; `accept` filters before the limit; `of` gives the vectors of entries, of the query's length. */
+/** `limit` is 5 unless given; `accept` filters before the limit; `of` gives the vectors of entries, of the query's length. */
 export type Query<E extends Entry> = {
   readonly limit?: number | undefined
   readonly accept?: (entry: E) => boolean
-  readonly minScore?: number
-  readonly weights?: { readonly [Name in Leg]?: number }
   readonly vectors?: { readonly query: Float32Array; readonly of: (entry: E) => Float32Array | undefined } | undefined
 }
 
@@ -122,7 +120,7 @@ function rarity(all: number, having: number): number {
 }
 
 function search<E extends Entry>(index: Built<E>, query: string, options: Query<E>): readonly Hit<E>[] {
-  const { limit = 5, accept = () => true, minScore = 0, weights = {}, vectors } = options
+  const { limit = 5, accept = () => true, vectors } = options
   const isOpen = index.entries.map(accept)
   const { scores, coverage, asked } = keywordScores(index, query)
   const legs = { keywords: scores, features: featureScores(index, query), embedding: vectorScores(index.entries, vectors) }
@@ -132,7 +130,7 @@ function search<E extends Entry>(index: Built<E>, query: string, options: Query<
     for (const [at, doc] of bestOf(legs[leg], isOpen).entries()) {
       const [hit, score] = [hits.get(doc) ?? { score: 0, why: {} }, legs[leg][doc] ?? 0]
       isRelevant ||= score >= least[leg]
-      hit.score += (weights[leg] ?? 0.5) / (rankConstant + at + 1)
+      hit.score += 0.5 / (rankConstant + at + 1)
       hit.why[leg] = { rank: at + 1, score }
       hits.set(doc, hit)
     }
@@ -142,7 +140,7 @@ function search<E extends Entry>(index: Built<E>, query: string, options: Query<
   const isAlike = (doc: number) =>
     (scores[doc] ?? 0) > 0 || (legs.features[doc] ?? 0) >= leastAlike || (legs.embedding[doc] ?? 0) >= least.embedding
   return [...hits]
-    .filter(([doc, { score }]) => score === 1 || (isRelevant && score >= minScore && isAlike(doc)))
+    .filter(([doc, { score }]) => score === 1 || (isRelevant && isAlike(doc)))
     .sort(([a, x], [z, y]) => y.score - x.score || a - z)
     .slice(0, limit)
     .map(([doc, { score, why }]) => {

@@ -31,10 +31,10 @@ function parseSkill(text: string, location: string, parse: ParseYaml): Skill | s
     'the name should be that of the folder': name !== basename(skillDir),
     'the description should have at most 1024 characters': description.length > 1_024,
   }
-  const tools = fields['allowed-tools']
+  const { license, compatibility, metadata, 'allowed-tools': tools } = fields
   const skill = {
-    ...{ name, description, location, skillDir, license: textOf(fields.license), compatibility: textOf(fields.compatibility) },
-    metadata: isObject(fields.metadata) ? mapTexts(fields.metadata) : undefined,
+    ...{ name, description, location, skillDir, license: textOf(license), compatibility: textOf(compatibility) },
+    metadata: isObject(metadata) ? Object.fromEntries(Object.entries(metadata).map(([key, one]) => [key, textOf(one) ?? ''])) : undefined,
     allowedTools: (Array.isArray(tools) ? tools.join(' ') : textOf(tools))?.split(/[\s,]+/),
   }
   return { skill, body: body.trim(), warnings: Object.entries(faults).flatMap(([fault, isThere]) => (isThere ? [fault] : [])) }
@@ -59,10 +59,6 @@ function fieldsOf(head: string, parse: ParseYaml): readonly [fields?: { readonly
       faults.push(errorText(error))
     }
   return [undefined, faults[0]]
-}
-
-function mapTexts(fields: object): { readonly [key: string]: string } {
-  return Object.fromEntries(Object.entries(fields).map(([key, one]) => [key, textOf(one) ?? '']))
 }
 
 function textOf(value: unknown): string | undefined {

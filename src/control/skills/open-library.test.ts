@@ -50,8 +50,7 @@ test('the tool answers with the text of the file, and a snapshot of the library 
   expect((await tool.invoke({ query: 'unknown' }, context)).output).toContain('No skill matches "unknown"')
   writeFileSync(join(folder, 'snapshot.json'), skills.snapshot())
   const again = openLibrary(join(folder, 'snapshot.json'))
-  expect(again.ok && again.forAgent(owner).openSearch().find('jail', 1)[0]?.content).toBe('# How\n\nRun bastille-list.\n')
-  search.close()
+  expect(again.ok && again.forAgent(owner).openSearch()('jail', 1)[0]?.content).toBe('# How\n\nRun bastille-list.\n')
 })
 
 test('a developer gets the index by one call, and the reason when there is none', () => {

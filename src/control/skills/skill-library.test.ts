@@ -133,25 +133,23 @@ test('an expression that would make others backtrack for years answers at once',
 
 test('the search finds by name, by word, by the beginning of a word, and by what the text says', () => {
   const search = openSkillSearch(skillsIn(seed))
-  const names = (query: string) => search.find(query, 10).map(({ name }) => name)
+  const names = (query: string) => search(query, 10).map(({ name }) => name)
   expect(names('vacuum')).toEqual(['vacuum'])
   expect(names('JAIL-STATUS')).toEqual(['jail-status'])
   expect(names('bastil')).toEqual(['jail-status'])
   expect(names('databases')).toEqual(['vacuum'])
   expect(names('')).toEqual(['jail-status', 'vacuum', 'escalate'])
   expect(names('nothing like that')).toEqual([])
-  search.close()
 })
 
 test('no character of a query breaks the search', () => {
   const search = openSkillSearch(skillsIn(seed))
   for (const query of ['"', '*', 'a AND (', 'NEAR(a b', 'name:jail', '-jail', "'; DROP TABLE skills", '^', '"jail', '\0jail', '…'])
-    expect(() => search.find(query, 5)).not.toThrow()
+    expect(() => search(query, 5)).not.toThrow()
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (query) => {
-      search.find(query, 5)
+      search(query, 5)
     }),
   )
-  expect(search.find('name:jail', 5).map(({ name }) => name)).toEqual(['jail-status'])
-  search.close()
+  expect(search('name:jail', 5).map(({ name }) => name)).toEqual(['jail-status'])
 })

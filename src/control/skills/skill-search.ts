@@ -4,36 +4,23 @@ import { createHybridIndex, type Entry } from '../../discovery/hybrid-index.ts'
 import type { Tool } from '../../runtime/port.ts'
 import type { Skill } from './skill.ts'
 
-export type SkillSearch = {
-  /** The best first. An empty query finds every skill. */
-  find(query: string, limit: number): readonly Skill[]
-  close(): void
-}
+/** Returns the best first. An empty query finds every skill. */
+export type SkillSearch = (query: string, limit: number) => readonly Skill[]
 
 /** No character of a query has a special meaning. */
 export function openSkillSearch(skills: readonly Skill[]): SkillSearch {
   const index = createHybridIndex<Entry & { readonly skill: Skill }>()
   index.put(
     skills.map((skill) => {
-      const { name, summary, invoke, content } = skill
-      return {
-        kind: 'skill',
-        source: 'library',
-        name,
-        description: summary,
-        context: `${invoke.map(({ source }) => source).join(' ')} ${content}`,
-        skill,
-      }
+      const context = `${skill.invoke.map(({ source }) => source).join(' ')} ${skill.content}`
+      return { kind: 'skill', source: 'library', name: skill.name, description: skill.summary, context, skill }
     }),
   )
-  return {
-    find: (query, limit) => (query.trim() === '' ? skills.slice(0, limit) : index.search(query, { limit }).map(({ entry }) => entry.skill)),
-    close: () => index.remove(() => true),
-  }
+  return (query, limit) => (query.trim() === '' ? skills.slice(0, limit) : index.search(query, { limit }).map(({ entry }) => entry.skill))
 }
 
 /** Makes the tool skills_search, which reads only the library. */
-export function skillsSearchTool(search: Pick<SkillSearch, 'find'>): Tool {
+export function skillsSearchTool(search: SkillSearch): Tool {
   return {
     ...skillsSearchSpec,
     risk: 'low',
@@ -42,7 +29,7 @@ export function skillsSearchTool(search: Pick<SkillSearch, 'find'>): Tool {
     touches: () => [],
     async invoke({ query }) {
       const text = typeof query === 'string' ? query : ''
-      const hits = search.find(text, text.trim() === '' ? 1000 : mostHits)
+      const hits = search(text, text.trim() === '' ? 1000 : mostHits)
       return { success: true, output: skillsAnswer(text, hits), metadata: { hits: hits.length } }
     },
   }

@@ -115,11 +115,7 @@ export async function openOwnWorker(options: OwnWorkerOptions): Promise<OpenedWo
     ...{ model, once, labels, leaseSeconds, network, graceMs },
     readable: [...(options.readable ?? []), ...library.readable],
   })
-  const close = async () => {
-    library.close()
-    await host.close()
-  }
-  return { ok: true, agentId, role, runner: chosen.name, workspace, worker, close }
+  return { ok: true, agentId, role, runner: chosen.name, workspace, worker, close: host.close }
 }
 
 type PlaneReach = { readonly ok: true; readonly apiUrl: string; readonly transport: TransportOptions }
@@ -174,7 +170,6 @@ type WorkerSkills = {
   readonly readable: readonly string[]
   /** The own runner uses these; absent: the tools of the configuration. */
   readonly tools?: ToolSelection
-  close(): void
 }
 
 type OpenedSkills = { readonly ok: true; readonly library: WorkerSkills } | { readonly ok: false; readonly message: string }
@@ -197,7 +192,6 @@ function openWorkerSkills({ setup, workspace, state, owner }: SkillsOptions): Op
   const opened = openLibrary(join(workspace, libraryFile))
   if (!opened.ok) return opened.isMissing ? { ok: true, library: none } : { ok: false, message: opened.message }
   const agent = opened.forAgent(owner)
-  const search = agent.openSearch()
   const snapshot = join(state, 'library.json')
   mkdirSync(state, { recursive: true, mode: 0o700 })
   writeFileSync(snapshot, agent.snapshot(), { mode: 0o600 })
@@ -207,13 +201,12 @@ function openWorkerSkills({ setup, workspace, state, owner }: SkillsOptions): Op
     skills: skillsOf(agent),
     support: { piExtension: extension, mcpServer: { command: ownProgram(), args } },
     readable: [snapshot, ...ownFiles()],
-    tools: { ...builtInTools, more: toolSource(setup, search) },
-    close: search.close,
+    tools: { ...builtInTools, more: toolSource(setup, agent.openSearch()) },
   }
   return { ok: true, library }
 }
 
-const none: WorkerSkills = { skills: noSkills, support: {}, readable: [], close() {} }
+const none: WorkerSkills = { skills: noSkills, support: {}, readable: [] }
 
 function skillsOf(agent: AgentSkills): Skills {
   return {

@@ -7,7 +7,7 @@ import { type FoundSkill, readSkills, type SkillMetadata, skillEntry } from '../
 import { openStoredIndex, type StoreOptions } from '../../discovery/stored-index.ts'
 import { openTextFiles } from '../../discovery/text-files.ts'
 import { openReferences } from './rules-discovery.ts'
-import { matchOf, queryOf, type ScoredMatch, type SearchOptions } from './tool-discovery.ts'
+import { matchOf, type ScoredMatch, type SearchOptions } from './tool-discovery.ts'
 
 /** `skillsRoot` is the folder of skills, from the current one; default: .agents/skills. */
 export type SkillDiscoveryConfig = StoreOptions & { readonly skillsRoot?: string }
@@ -37,8 +37,8 @@ export async function createSkillDiscovery({ skillsRoot = '.agents/skills', ...c
   await refresh()
   return {
     refresh,
-    async search(intent: string, options: Omit<SearchOptions, 'source'> = {}): Promise<SkillMatch[]> {
-      return (await index.search(intent, queryOf(options))).map((hit) => ({ skill: hit.entry.skill, ...matchOf(hit) }))
+    async search(intent: string, { limit }: Pick<SearchOptions, 'limit'> = {}): Promise<SkillMatch[]> {
+      return (await index.search(intent, { limit })).map((hit) => ({ skill: hit.entry.skill, ...matchOf(hit) }))
     },
     all: () => state.skills.map(({ skill }) => skill),
     /** Returns the text below the front matter. */

@@ -23,20 +23,14 @@ export type IndexedTool = {
   readonly schema: ToolSchema
 }
 
-/** `score` sums weight / (60 + rank) over the legs, and is 1 for the very name; the other two grow with the likeness. */
+/** `score` sums 0.5 / (60 + rank) over the legs, and is 1 for the very name; the other two grow with the likeness. */
 export type ScoredMatch = { readonly score: number; readonly why: Why } & Readonly<
   Partial<Record<'ftsRank' | 'vectorSimilarity', number | undefined>>
 >
 export type ToolMatch = ScoredMatch & { readonly tool: IndexedTool }
 
-/** Defaults: 5 hits, a score of at least 0.001, and 0.5 as weight of words and features, and of vectors. */
-export type SearchOptions = {
-  readonly limit?: number
-  readonly minScore?: number
-  readonly source?: ToolSource
-  readonly ftsWeight?: number
-  readonly vectorWeight?: number
-}
+/** Defaults: 5 hits, of all sources. */
+export type SearchOptions = { readonly limit?: number; readonly source?: ToolSource }
 
 export type ToolDiscovery = Awaited<ReturnType<typeof createToolDiscovery>>
 
@@ -49,8 +43,8 @@ export async function createToolDiscovery(config: StoreOptions = {}) {
   return {
     index: (tool: IndexedTool) => indexBatch([tool]),
     indexBatch,
-    async search(intent: string, { source, ...options }: SearchOptions = {}): Promise<ToolMatch[]> {
-      const hits = await index.search(intent, { ...queryOf(options), accept: ({ tool }) => source === undefined || tool.source === source })
+    async search(intent: string, { source, limit }: SearchOptions = {}): Promise<ToolMatch[]> {
+      const hits = await index.search(intent, { limit, accept: ({ tool }) => source === undefined || tool.source === source })
       return hits.map((hit) => ({ tool: hit.entry.tool, ...matchOf(hit) }))
     },
     all,
@@ -70,10 +64,6 @@ function entryOf(tool: IndexedTool) {
   const { name, description, keywords = [], source, sourceUrl = '', schema } = tool
   const text = { description: description ?? '', params: paramsOf(schema?.parameters), context: keywords.join(' ') }
   return { kind: 'tool', source: `${source} ${sourceUrl}`, name, ...text, tool }
-}
-
-export function queryOf({ limit, minScore = 0.001, ftsWeight = 0.5, vectorWeight = 0.5 }: Omit<SearchOptions, 'source'>) {
-  return { limit, minScore, weights: { keywords: ftsWeight, features: ftsWeight, embedding: vectorWeight } }
 }
 
 export function matchOf({ score, why }: Hit): ScoredMatch {

@@ -24,12 +24,8 @@ export const skillsServer = command({
     const library = openLibrary(resolve(context.cwd, file))
     if (!library.ok) throw commandError(visible(library.message))
     const search = library.forAgent({ id: agent, role }).openSearch()
-    try {
-      const io = { input: stdinPieces(), write: (text: string) => context.process.stdout.data(text) }
-      await serveMcp(createMcpServer(mcpTool(search), version), io)
-    } finally {
-      search.close()
-    }
+    const io = { input: stdinPieces(), write: (text: string) => context.process.stdout.data(text) }
+    await serveMcp(createMcpServer(mcpTool(search), version), io)
   },
 })
 
