@@ -3,7 +3,7 @@
  * where there is one; the ranks of these legs are fused. It runs in memory, in Bun and in Node.
  */
 
-import { softness, stem, wordsOf } from './words.ts'
+import { stem, wordsOf } from './words.ts'
 
 /** Everything that can be found. Kind, source and name identify an entry; `params` and `context` are further text about it. */
 export type Entry = { readonly kind: string; readonly source: string; readonly name: string; readonly description: string } & {
@@ -31,11 +31,11 @@ const [k1, b, rankConstant, perLeg] = [2, 0.4, 60, 50]
 const [maxQuery, maxTerms, maxField, maxFeatureText] = [8_192, 64, 65_536, 600]
 /** A query finds something when an entry reaches one of them: score, covered share of its words times √words, cosine, cosine. */
 const least = { keywords: 5.25, coverage: 0.55, features: 0.25, embedding: 0.4 }
-/** An entry without a word of the query has at least this cosine of features. */
-const leastAlike = 0.15
+/** An entry counts in a leg from this score on. */
+const floors = { keywords: Number.MIN_VALUE, features: 0.1, embedding: 0.4 }
 
-type Posting = { readonly docs: number[]; readonly values: number[] }
-type Postings = Map<string, Posting>
+/** The entries that have a term or a feature, by their places, and how much they have of it. */
+type Postings = Map<string, Map<number, number>>
 type Built<E> = { readonly entries: readonly E[]; readonly words: Postings; readonly features: Postings; readonly norms: Float64Array }
 
 export function createHybridIndex<E extends Entry>() {
@@ -75,43 +75,38 @@ function build<E extends Entry>(entries: readonly E[]): Built<E> {
       const share = (fieldWeights[field] ?? 0) / (1 - b + (b * terms.length) / (usual[field] ?? 1))
       for (const term of terms) frequencies.set(term, (frequencies.get(term) ?? 0) + share)
     }
-    for (const [term, frequency] of frequencies) push(words, term, doc, (frequency * (k1 + 1)) / (frequency + k1))
-    for (const [feature, weight] of featuresOf(`${name} ${description}`.slice(0, maxFeatureText))) push(features, feature, doc, weight)
+    for (const [term, frequency] of frequencies) put(words, term, doc, (frequency * (k1 + 1)) / (frequency + k1))
+    for (const [feature, weight] of featuresOf(`${name} ${description}`.slice(0, maxFeatureText))) put(features, feature, doc, weight)
   }
   for (const posting of features.values()) {
-    const idf = rarity(entries.length, posting.docs.length)
-    forEachIn(posting, (doc, value) => add(norms, doc, (value * idf) ** 2))
+    const idf = rarity(entries.length, posting.size)
+    for (const [doc, value] of posting) add(norms, doc, (value * idf) ** 2)
   }
   return { entries, words, features, norms: norms.map(Math.sqrt) }
 }
 
 /** Counts words, pairs of words, and runs of three letters. */
-function featuresOf(text: string, weightOf: (word: string) => number = () => 1): ReadonlyMap<string, number> {
+function featuresOf(text: string): ReadonlyMap<string, number> {
   const features = new Map<string, number>()
   const count = (feature: string, weight: number) => features.set(feature, (features.get(feature) ?? 0) + weight)
   let before = ''
   for (const word of wordsOf(text)) {
-    const [term, weight, letters] = [stem(word), weightOf(word), ` ${word.slice(0, 40)} `]
-    count(term, weight)
+    const [term, letters] = [stem(word), ` ${word.slice(0, 40)} `]
+    count(term, 1)
     if (before !== '') count(`${before} ${term}`, 0.5)
-    for (let at = 0; at + 3 <= letters.length; at += 1) count(letters.slice(at, at + 3), weight / 2)
+    for (let at = 0; at + 3 <= letters.length; at += 1) count(letters.slice(at, at + 3), 0.5)
     before = term
   }
   return features
 }
 
-function push(postings: Postings, key: string, doc: number, value: number): void {
-  const posting = postings.get(key) ?? { docs: [], values: [] }
-  posting.docs.push(doc)
-  posting.values.push(value)
-  postings.set(key, posting)
+function put(postings: Postings, key: string, doc: number, value: number): void {
+  const posting = postings.get(key)
+  if (posting) posting.set(doc, value)
+  else postings.set(key, new Map([[doc, value]]))
 }
 
-function forEachIn({ docs, values }: Posting, take: (doc: number, value: number) => void): void {
-  for (let at = 0; at < docs.length; at += 1) take(docs[at] ?? 0, values[at] ?? 0)
-}
-
-function add(sums: Float64Array | Float32Array, at: number, value: number): void {
+function add(sums: Float64Array, at: number, value: number): void {
   sums[at] = (sums[at] ?? 0) + value
 }
 
@@ -127,7 +122,7 @@ function search<E extends Entry>(index: Built<E>, query: string, options: Query<
   const hits = new Map<number, { score: number; why: { [Name in Leg]?: { rank: number; score: number } } }>()
   let isRelevant = coverage.some((share, doc) => isOpen[doc] && share >= least.coverage)
   for (const leg of ['keywords', 'features', 'embedding'] as const)
-    for (const [at, doc] of bestOf(legs[leg], isOpen).entries()) {
+    for (const [at, doc] of bestOf(legs[leg], isOpen, floors[leg]).entries()) {
       const [hit, score] = [hits.get(doc) ?? { score: 0, why: {} }, legs[leg][doc] ?? 0]
       isRelevant ||= score >= least[leg]
       hit.score += 0.5 / (rankConstant + at + 1)
@@ -137,21 +132,19 @@ function search<E extends Entry>(index: Built<E>, query: string, options: Query<
   const name = query.trim().toLowerCase()
   for (const [doc, entry] of index.entries.entries())
     if (isOpen[doc] && entry.name.toLowerCase() === name) hits.set(doc, { why: {}, ...hits.get(doc), score: 1 })
-  const isAlike = (doc: number) =>
-    (scores[doc] ?? 0) > 0 || (legs.features[doc] ?? 0) >= leastAlike || (legs.embedding[doc] ?? 0) >= least.embedding
   return [...hits]
-    .filter(([doc, { score }]) => score === 1 || (isRelevant && isAlike(doc)))
+    .filter(([, { score }]) => isRelevant || score === 1)
     .sort(([a, x], [z, y]) => y.score - x.score || a - z)
     .slice(0, limit)
     .map(([doc, { score, why }]) => {
-      const words = asked.flatMap(({ word, docs }) => (docs.includes(doc) ? [word] : []))
+      const words = asked.flatMap(({ word, posting }) => (posting.has(doc) ? [word] : []))
       return { entry: index.entries[doc] as E, score, why: { words, ...why } }
     })
 }
 
 /** Returns the entries with the highest scores, the best first; equal ones stay in their order. */
-function bestOf(scores: Float64Array, isOpen: readonly boolean[]): readonly number[] {
-  const found = [...scores.keys()].filter((doc) => isOpen[doc] && (scores[doc] ?? 0) > 0)
+function bestOf(scores: Float64Array, isOpen: readonly boolean[], floor: number): readonly number[] {
+  const found = [...scores.keys()].filter((doc) => isOpen[doc] && (scores[doc] ?? 0) >= floor)
   return found.sort((a, z) => (scores[z] ?? 0) - (scores[a] ?? 0)).slice(0, perLeg)
 }
 
@@ -161,26 +154,26 @@ function keywordScores<E>({ entries, words }: Built<E>, query: string) {
   const terms = [...new Map(wordsOf(query).map((word) => [stem(word), word]))].slice(0, maxTerms)
   const asked = terms.map(([term, word]) => {
     const begun = words.has(term) || term.length < 4 ? term : [...words.keys()].find((known) => known.startsWith(term))
-    const posting = words.get(begun ?? '') ?? { docs: [], values: [] }
-    return { word, ...posting, weight: rarity(entries.length, Math.max(posting.docs.length, 1)) * softness(word) }
+    const posting = words.get(begun ?? '') ?? new Map<number, number>()
+    return { word, posting, weight: rarity(entries.length, Math.max(posting.size, 1)) }
   })
   const total = asked.reduce((sum, { weight }) => sum + weight, 0) / Math.sqrt(asked.length)
-  for (const { weight, ...posting } of asked)
-    forEachIn(posting, (doc, value) => {
+  for (const { weight, posting } of asked)
+    for (const [doc, value] of posting) {
       add(scores, doc, weight * value)
       add(coverage, doc, (weight / total) * Math.min(1, Math.max(least.coverage, value / 1.5)))
-    })
+    }
   return { scores, coverage, asked }
 }
 
 function featureScores<E>({ entries, features, norms }: Built<E>, query: string): Float64Array {
   const scores = new Float64Array(entries.length)
   let norm = 0
-  for (const [feature, value] of featuresOf(query, softness)) {
-    const posting = features.get(feature) ?? { docs: [], values: [] }
-    const weight = value * rarity(entries.length, posting.docs.length) ** 2
+  for (const [feature, value] of featuresOf(query)) {
+    const posting = features.get(feature) ?? new Map<number, number>()
+    const weight = value * rarity(entries.length, posting.size) ** 2
     norm += value * weight
-    forEachIn(posting, (doc, own) => add(scores, doc, own * weight))
+    for (const [doc, own] of posting) add(scores, doc, own * weight)
   }
   return scores.map((score, doc) => score / (Math.sqrt(norm) * (norms[doc] ?? 0) || 1))
 }

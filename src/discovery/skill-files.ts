@@ -40,7 +40,7 @@ function parseSkill(text: string, location: string, parse: ParseYaml): Skill | s
   return { skill, body: body.trim(), warnings: Object.entries(faults).flatMap(([fault, isThere]) => (isThere ? [fault] : [])) }
 }
 
-type ParseYaml = typeof import('yaml').parseDocument
+type ParseYaml = typeof import('yaml').parse
 
 /** Quotes values with a colon where the text cannot be read as it is. @returns the fields, and what is wrong with the text as it is */
 function fieldsOf(head: string, parse: ParseYaml): readonly [fields?: { readonly [name: string]: unknown }, broken?: string] {
@@ -51,10 +51,9 @@ function fieldsOf(head: string, parse: ParseYaml): readonly [fields?: { readonly
   const faults: string[] = []
   for (const text of [head, quoted])
     try {
-      const document = parse(text, { prettyErrors: false })
-      const value: unknown = document.toJS({ maxAliasCount: 100 })
-      if (document.errors.length === 0 && isObject(value)) return [value, faults[0]]
-      faults.push(document.errors[0]?.message ?? 'it is not a list of fields')
+      const value: unknown = parse(text, { prettyErrors: false, logLevel: 'error', maxAliasCount: 100 })
+      if (isObject(value)) return [value, faults[0]]
+      faults.push('it is not a list of fields')
     } catch (error) {
       faults.push(errorText(error))
     }
@@ -80,7 +79,7 @@ const maxBytes = 262_144
 
 /** Reads the skills of several folders; of two with one name the first counts, and a notice names the other. */
 export async function readSkills(roots: readonly SkillRoot[]) {
-  const { parseDocument } = await import('yaml')
+  const { parse } = await import('yaml')
   const [skills, notices]: [Map<string, FoundSkill>, string[]] = [new Map(), []]
   for (const { root, path, source, files, within } of roots) {
     const { found, notices: unsearched } = findFiles(join(root, path), { names: ['SKILL.md'], isLeaf: true, within })
@@ -88,13 +87,14 @@ export async function readSkills(roots: readonly SkillRoot[]) {
     for (const each of found) {
       const location = join(root, path, each)
       const text = files.readText(join(path, each), { maxBytes })
-      const read = text.ok ? parseSkill(text.text, location, parseDocument) : text.message
-      const other = typeof read === 'string' ? undefined : skills.get(read.skill.name)
+      const read = text.ok ? parseSkill(text.text, location, parse) : text.message
       if (text.ok && text.more) notices.push(`${location}: only the first ${maxBytes} of ${text.size} bytes are read`)
       if (typeof read === 'string') notices.push(`${location} is not a usable skill: ${read}`)
-      else if (other) notices.push(`${location} is left out: ${other.skill.location} has the same name, ${other.skill.name}`)
+      if (typeof read === 'string') continue
+      notices.push(...read.warnings.map((warning) => `${location}: ${warning}`))
+      const other = skills.get(read.skill.name)
+      if (other) notices.push(`${location} is left out: ${other.skill.location} has the same name, ${other.skill.name}`)
       else skills.set(read.skill.name, { ...read, source })
-      if (typeof read !== 'string') notices.push(...read.warnings.map((warning) => `${location}: ${warning}`))
     }
   }
   return { skills: [...skills.values()], notices }

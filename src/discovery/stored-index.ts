@@ -95,10 +95,6 @@ function textOf({ name, description }: Entry): string {
 function readSaved<E>(path: string): Saved<E> {
   const text = unlessMissing(() => readFileSync(path, 'utf8'))
   const value = text === undefined ? { version: 1, entries: [] } : parseJson(text)
-  if (isSaved<E>(value)) return value
+  if (isObject(value) && value.version === 1 && Array.isArray(value.entries)) return value as Saved<E>
   throw new Error(`dbPath: ${JSON.stringify(path)} is not a file of this index; name another file, or remove it`)
-}
-
-function isSaved<E>(value: unknown): value is Saved<E> {
-  return isObject(value) && value.version === 1 && Array.isArray(value.entries)
 }

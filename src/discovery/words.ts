@@ -13,18 +13,6 @@ const stopWords = new Set(
   without would you your yours yourself`.split(/\s+/),
 )
 
-/** The stems of words that many requests have, whatever they are about: beside others they count little. */
-const softStems = new Set(
-  `abl access app ask assist avail base best better check creat current dai detail differ displai explain explor find follow gener good great
-  includ info inform interest latest list look offer particular plugin popular possibl provid question recent recommend relat right
-  search show specif suggest todai tool top understand variou work`.split(/\s+/),
-)
-
-/** Returns how much a word of a query counts. */
-export function softness(word: string): number {
-  return softStems.has(stem(word)) ? 0.2 : 1
-}
-
 /** Scripts that put no spaces between words. */
 const unspaced = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}]/u
 

@@ -329,8 +329,12 @@ test('a zod schema becomes the schema of a tool: defaults are not required, cycl
     parameters: { type: 'object', required: ['path', 'tree'], properties: { path: { type: 'string', description: 'a file' } } },
   })
   expect(JSON.stringify(made)).toContain('$ref')
-  expect(() => zodToToolSchema({ name: 'x', description: '', schema: z.string() })).toThrow('x: the parameters must be a z.object of zod 4')
-  expect(() => zodToToolSchema({ name: 'x', description: '', schema: {} as never })).toThrow('z.object of zod 4')
+  expect(() => zodToToolSchema({ name: 'x', description: '', schema: z.string() })).toThrow(
+    'tool "x": its parameters must be a schema of an object, such as z.object({ … })',
+  )
+  expect(() => zodToToolSchema({ name: 'x', description: '', schema: {} as never })).toThrow(
+    'tool "x": its parameters must be a z.object of zod 4',
+  )
 })
 
 test.if(needs('node'))('on Node it is imported in 30 ms and works the same', async () => {

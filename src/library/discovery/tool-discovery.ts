@@ -2,14 +2,11 @@
 
 import { type Entry, type Hit, paramsOf, type Why } from '../../discovery/hybrid-index.ts'
 import { openStoredIndex, type StoreOptions } from '../../discovery/stored-index.ts'
-import { isObject } from '../../kit/json.ts'
+import type { ToolSpec } from '../../runtime/port.ts'
+import { isZod, schemaOf, type ZodSchema } from '../agent/own-tool.ts'
 
 /** A tool as models are told of it; `parameters` is a JSON Schema of an object. */
-export type ToolSchema = {
-  readonly name: string
-  readonly description: string
-  readonly parameters: { readonly type: 'object'; readonly [key: string]: unknown }
-}
+export type ToolSchema = ToolSpec
 
 export type ToolSource = 'local' | 'mcp' | 'skill'
 
@@ -70,18 +67,10 @@ export function matchOf({ score, why }: Hit): ScoredMatch {
   return { score, ftsRank: why.keywords?.score, vectorSimilarity: why.embedding?.score, why }
 }
 
-/** Zod 4, or another library with this method. */
-type ZodTool = {
-  readonly name: string
-  readonly description: string
-  readonly schema: { toJSONSchema(options: { readonly io: 'input'; readonly unrepresentable: 'any' }): object }
-}
+type ZodTool = { readonly name: string; readonly description: string; readonly schema: ZodSchema }
 
-/** Returns the tool as models are told of it: what has a default is not required. @throws TypeError when `schema` is not a z.object of zod 4 */
+/** Returns the tool as models are told of it: what has a default is not required. @throws Error when `schema` is not a z.object of zod 4 */
 export function zodToToolSchema({ name, description, schema }: ZodTool): ToolSchema {
-  const json: unknown =
-    typeof schema?.toJSONSchema === 'function' ? schema.toJSONSchema({ io: 'input', unrepresentable: 'any' }) : undefined
-  if (!isObject(json) || json.type !== 'object') throw new TypeError(`${name}: the parameters must be a z.object of zod 4`)
-  const { $schema: _, ...parameters } = json
-  return { name, description, parameters: { ...parameters, type: 'object' } }
+  if (!isZod(schema)) throw new TypeError(`tool "${name}": its parameters must be a z.object of zod 4`)
+  return { name, description, parameters: schemaOf(name, schema) }
 }
