@@ -25,8 +25,13 @@ export type Query<E extends Entry> = {
   readonly vectors?: { readonly query: Float32Array; readonly of: (entry: E) => Float32Array | undefined } | undefined
 }
 
-/** Weights of name, description, params and context. */
-const fieldWeights = [3, 1.5, 0.4, 0.8]
+/** Gives each field its weight and its usual number of words: a word counts less in a longer text. */
+const fields = [
+  ['name', 3, 3],
+  ['description', 1.5, 15],
+  ['params', 0.4, 10],
+  ['context', 0.8, 100],
+] as const
 const [k1, b, rankConstant, perLeg] = [2, 0.4, 60, 50]
 const [maxQuery, maxTerms, maxField, maxFeatureText] = [8_192, 64, 65_536, 600]
 /** A query finds something when an entry reaches one of them: score, covered share of its words times √words, cosine, cosine. */
@@ -62,21 +67,16 @@ export function createHybridIndex<E extends Entry>() {
 
 function build<E extends Entry>(entries: readonly E[]): Built<E> {
   const [words, features, norms]: [Postings, Postings, Float64Array] = [new Map(), new Map(), new Float64Array(entries.length)]
-  const fields = entries.map(({ name, description, params = '', context = '' }) =>
-    [name, description, params, context].map((text) => wordsOf(text.slice(0, maxField)).map(stem)),
-  )
-  const usual = fieldWeights.map((_, field) => {
-    const lengths = fields.map((terms) => terms[field]?.length ?? 0).filter((length) => length > 0)
-    return lengths.reduce((sum, length) => sum + length, 0) / lengths.length || 1
-  })
-  for (const [doc, { name, description }] of entries.entries()) {
+  for (const [doc, entry] of entries.entries()) {
     const frequencies = new Map<string, number>()
-    for (const [field, terms] of (fields[doc] ?? []).entries()) {
-      const share = (fieldWeights[field] ?? 0) / (1 - b + (b * terms.length) / (usual[field] ?? 1))
+    for (const [field, weight, usual] of fields) {
+      const terms = wordsOf((entry[field] ?? '').slice(0, maxField)).map(stem)
+      const share = weight / (1 - b + (b * terms.length) / usual)
       for (const term of terms) frequencies.set(term, (frequencies.get(term) ?? 0) + share)
     }
     for (const [term, frequency] of frequencies) put(words, term, doc, (frequency * (k1 + 1)) / (frequency + k1))
-    for (const [feature, weight] of featuresOf(`${name} ${description}`.slice(0, maxFeatureText))) put(features, feature, doc, weight)
+    for (const [feature, weight] of featuresOf(`${entry.name} ${entry.description}`.slice(0, maxFeatureText)))
+      put(features, feature, doc, weight)
   }
   for (const posting of features.values()) {
     const idf = rarity(entries.length, posting.size)

@@ -24,9 +24,9 @@ export function linkedDocuments(files: TextFiles, starts: readonly { readonly pa
       const path = targetOf(source, link.relativePath)
       const known = found.find((document) => document.path === path)
       if (known && source !== path) again.push({ ...known, ...link, source })
-      if (seen.has(path) || seen.size > most) continue
+      if (seen.has(path) || seen.size === most) continue
       seen.add(path)
-      const read = seen.size > most ? { ok: false as const, message: tooMany } : files.readText(path, { maxBytes })
+      const read = files.readText(path, { maxBytes })
       const why = !read.ok ? read.message : read.more ? `only the first ${maxBytes} of ${read.size} bytes can be found` : undefined
       if (why !== undefined) notices.push(`${source}:${link.lineNumber}: ${path}: ${why}`)
       if (!read.ok) continue
@@ -34,10 +34,9 @@ export function linkedDocuments(files: TextFiles, starts: readonly { readonly pa
       found.push({ ...link, path, source, headings, text: read.text })
       queue.push({ path, text: read.text })
     }
+  if (seen.size === most) notices.push(`only the first ${maxDocuments} links are followed`)
   return { found, again, notices }
 }
-
-const tooMany = `this and all further links are left out: ${maxDocuments} were followed`
 
 type Reading = { readonly names: readonly string[]; readonly maxBytes: number }
 

@@ -58,9 +58,9 @@ export async function createToolDiscovery(config: StoreOptions = {}) {
 }
 
 function entryOf(tool: IndexedTool) {
-  const { name, description, keywords = [], source, sourceUrl = '', schema } = tool
-  const text = { description: description ?? '', params: paramsOf(schema?.parameters), context: keywords.join(' ') }
-  return { kind: 'tool', source: `${source} ${sourceUrl}`, name, ...text, tool }
+  const { name, description = '', keywords = [], source, sourceUrl = '', schema } = tool
+  const [params, context] = [paramsOf(schema?.parameters), keywords.join(' ')]
+  return { kind: 'tool', source: `${source} ${sourceUrl}`, name, description, params, context, tool }
 }
 
 export function matchOf({ score, why }: Hit): ScoredMatch {
