@@ -15,16 +15,13 @@ export { createSkillDiscovery } from './discovery/skill-discovery.ts'
 export type { IndexedTool, SearchOptions, ToolDiscovery, ToolMatch, ToolSchema, ToolSource } from './discovery/tool-discovery.ts'
 export { createToolDiscovery, zodToToolSchema } from './discovery/tool-discovery.ts'
 
-/** `baseUrl` includes the version: `http://127.0.0.1:11434/v1`. Without `dimensions` the server is asked for one vector. */
-export type EmbeddingServer = { readonly baseUrl: string; readonly model: string } & {
-  readonly apiKey?: string | undefined
-  readonly dimensions?: number
-}
+/** `baseUrl` includes the version: `http://127.0.0.1:11434/v1`. */
+export type EmbeddingServer = { readonly baseUrl: string; readonly model: string; readonly apiKey?: string | undefined }
 
 const timeoutMs = 60_000
 
-/** Connects to a server with POST /v1/embeddings. Requests go only to its origin. @throws Error that says what the server answered */
-export async function createEmbedder({ baseUrl, model, apiKey, dimensions }: EmbeddingServer): Promise<Embedder> {
+/** Asks a server with POST /v1/embeddings for a first vector. Requests go only to its origin. @throws Error that says what the server answered */
+export async function createEmbedder({ baseUrl, model, apiKey }: EmbeddingServer): Promise<Embedder> {
   const [url, send] = [`${baseUrl.replace(/\/+$/, '')}/embeddings`, createProviderFetch({ baseUrl })]
 
   async function embed(input: readonly string[]): Promise<readonly (readonly number[])[]> {
@@ -39,7 +36,7 @@ export async function createEmbedder({ baseUrl, model, apiKey, dimensions }: Emb
     throw new Error(`${url} answered ${answer.status} without ${input.length} vectors: ${text.slice(0, 200)}`)
   }
 
-  return { model, embed, dimensions: dimensions ?? (await embed(['dimensions']))[0]?.length ?? 0 }
+  return { model, embed, dimensions: (await embed(['dimensions']))[0]?.length ?? 0 }
 }
 
 function isVector(row: unknown): row is { readonly index?: number; readonly embedding: readonly number[] } {

@@ -3,7 +3,8 @@
 import { join, posix, relative, resolve, sep } from 'node:path'
 import type { Entry, Why } from '../../discovery/hybrid-index.ts'
 import { fitInstruction, type InstructionText } from '../../discovery/instruction-room.ts'
-import { documentEntry, type LinkedDocument, readRules } from '../../discovery/linked-documents.ts'
+import { documentEntry, type LinkedDocument, type linkedDocuments, readRules } from '../../discovery/linked-documents.ts'
+import type { SkillMetadata } from '../../discovery/skill-files.ts'
 import { openStoredIndex, type StoreOptions } from '../../discovery/stored-index.ts'
 import { isInside, openTextFiles } from '../../discovery/text-files.ts'
 import { instructionBytes, instructionNames } from '../../workspace/instruction-file.ts'
@@ -16,39 +17,44 @@ export type Reference = Readonly<Record<'displayText' | 'relativePath' | 'absolu
 /** `similarity` is that of the embedder, or of the features without one: 0 to 1. */
 export type ReferenceMatch = { readonly reference: Reference; readonly similarity: number; readonly score: number; readonly why: Why }
 
+type FolderEntry = Entry & { readonly skill?: SkillMetadata; readonly reference?: Reference }
+
 const maxBytes = 1_048_576
 
-export function openReferences(root: string, config: StoreOptions) {
-  const index = openStoredIndex<Entry & { readonly reference: Reference }>(config)
+/** Opens the part that skills and rules share; `sourceOf` returns the file of a name. */
+export function openReferences(root: string, store: StoreOptions, sourceOf: (name: string) => string | undefined) {
+  const index = openStoredIndex<FolderEntry>(store)
   const files = openTextFiles(root)
-  const state: { references: readonly Reference[] } = { references: [] }
-  const all = () => state.references
+  const state: { references: readonly Reference[]; notices: readonly string[] } = { references: [], notices: [] }
+  const find = (kind: string, intent: string, limit?: number) => index.search(intent, { limit, accept: (entry) => entry.kind === kind })
   return {
-    all,
-    notices: index.notices,
-    replace(documents: readonly LinkedDocument[], again: readonly LinkedDocument[]): Promise<void> {
+    files,
+    find,
+    replace({ found, again, notices }: ReturnType<typeof linkedDocuments>, entries: readonly FolderEntry[] = []): Promise<void> {
       const referenceOf = ({ path, headings: _, text: __, ...link }: LinkedDocument) => {
         return { ...link, absolutePath: join(root, path), source: join(root, link.source) }
       }
-      state.references = [...documents, ...again].map(referenceOf)
-      return index.replace(documents.map((document) => ({ ...documentEntry(document), reference: referenceOf(document) })))
+      Object.assign(state, { notices, references: [...found, ...again].map(referenceOf) })
+      return index.replace([...entries, ...found.map((document) => ({ ...documentEntry(document), reference: referenceOf(document) }))])
     },
-    /** Returns the members that skills and rules share; `sourceOf` returns the file of a name. */
-    members: (sourceOf: (name: string) => string | undefined) => ({
+    stats: () => ({ totalReferences: state.references.length, vectorSearchEnabled: store.embedder !== undefined }),
+    members: {
       async searchReferences(intent: string, { limit }: { readonly limit?: number } = {}): Promise<ReferenceMatch[]> {
-        const hits = await index.search(intent, { limit })
-        return hits.map(({ entry, score, why }) => {
-          return { reference: entry.reference, similarity: (why.embedding ?? why.features)?.score ?? 0, score, why }
+        return (await find('rule', intent, limit)).map(({ entry, score, why }) => {
+          return { reference: entry.reference as Reference, similarity: (why.embedding ?? why.features)?.score ?? 0, score, why }
         })
       },
-      getReferences: (name: string): Reference[] => all().filter(({ source }) => source === sourceOf(name)),
+      getReferences: (name: string): Reference[] => state.references.filter(({ source }) => source === sourceOf(name)),
       /** Returns at most 1 MiB; undefined when the document cannot be read any more, or is not one of those that were found. */
       async getReferenceContent({ absolutePath }: Pick<Reference, 'absolutePath'>): Promise<string | undefined> {
-        const isKnown = all().some((reference) => reference.absolutePath === absolutePath)
+        const isKnown = state.references.some((reference) => reference.absolutePath === absolutePath)
         const read = isKnown ? files.readText(relative(root, absolutePath), { maxBytes }) : undefined
         return read?.ok ? read.text : undefined
       },
-    }),
+      /** Names what was left out or is not as it should be, by its path. */
+      notices: (): readonly string[] => [...state.notices, ...index.notices()],
+      async close(): Promise<void> {},
+    },
   }
 }
 
@@ -60,14 +66,13 @@ export type RulesDiscovery = Awaited<ReturnType<typeof createRulesDiscovery>>
 /** Reads AGENTS.override.md, AGENTS.md or CLAUDE.md of the root and the folders below. @throws Error when `dbPath` is not one of our files */
 export async function createRulesDiscovery({ rootDir = '.', ...config }: RulesDiscoveryConfig = {}) {
   const root = resolve(rootDir)
-  const files = openTextFiles(root)
-  const references = openReferences(root, config)
-  const state: { rules: readonly InstructionText[]; notices: readonly string[] } = { rules: [], notices: [] }
+  const references = openReferences(root, config, (sourcePath) => resolve(root, sourcePath))
+  const state: { rules: readonly InstructionText[] } = { rules: [] }
 
   async function refresh(): Promise<void> {
-    const { rules, notices, found, again } = readRules(root, files, { names: instructionNames, maxBytes: instructionBytes })
-    Object.assign(state, { rules, notices })
-    await references.replace(found, again)
+    const { rules, ...linked } = readRules(root, references.files, { names: instructionNames, maxBytes: instructionBytes })
+    state.rules = rules
+    await references.replace(linked)
   }
 
   /** Returns the texts of the files in these folders, which share the room of 32 KiB. */
@@ -90,14 +95,7 @@ export async function createRulesDiscovery({ rootDir = '.', ...config }: RulesDi
       const parts = relative(root, resolve(root, filePath)).split(sep)
       return isInside(root, resolve(root, filePath)) ? textsIn(['.', ...parts.map((_, at) => parts.slice(0, at + 1).join('/'))]) : []
     },
-    ...references.members((sourcePath) => resolve(root, sourcePath)),
-    stats: () => ({
-      totalRules: state.rules.length,
-      totalReferences: references.all().length,
-      vectorSearchEnabled: config.embedder !== undefined,
-    }),
-    /** Names what was left out, by its path. */
-    notices: () => [...state.notices, ...references.notices()],
-    async close(): Promise<void> {},
+    ...references.members,
+    stats: () => ({ totalRules: state.rules.length, ...references.stats() }),
   }
 }
