@@ -263,6 +263,12 @@ describe('rules', () => {
     ])
   })
 
+  test('of many links 200 are followed, and that is said', async () => {
+    file('many/AGENTS.md', Array.from({ length: 250 }, (_, at) => `[d](d${at}.md)`).join('\n'))
+    const notices = (await createRulesDiscovery({ rootDir: join(dir, 'many') })).notices()
+    expect([notices.length, notices.at(-1)]).toEqual([201, 'only the first 200 links are followed'])
+  })
+
   test('are found below a link to the folder', async () => {
     symlinkSync(root, join(dir, 'linked'))
     expect((await createRulesDiscovery({ rootDir: join(dir, 'linked') })).stats().totalRules).toBe(4)
