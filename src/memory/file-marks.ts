@@ -61,14 +61,7 @@ export function createFileMarks(store: Store) {
       )
       .all(folder)
     for (const { runId } of rows.slice(0, -mostPending)) forget(runId)
-    return rows.slice(-mostPending).map(({ runId, owner, over, ...seen }) => pendingRun({ runId, owner, over: over === 1, seen }))
-  }
-
-  function pendingRun(run: Pick<PendingRun, 'runId' | 'owner' | 'over' | 'seen'>): PendingRun {
-    const lines = linesByRun(store, run.runId)
-    const own = (file: AgentFile) => lines.filter((line) => line.file === file && !line.foreign)
-    const byFile = { trace: own('trace'), session: own('session'), history: own('history') }
-    return { ...run, lines, next: (file) => byFile[file][run.seen[file]]?.text }
+    return rows.slice(-mostPending).map(({ runId, owner, over, ...seen }) => pendingRun(store, { runId, owner, over: over === 1, seen }))
   }
 
   function settle({ runId, over, seen, next }: PendingRun): void {
@@ -94,4 +87,11 @@ export function createFileMarks(store: Store) {
   }
 
   return { get, put, isOlder, lastSeq, pending, settle, enter }
+}
+
+function pendingRun(store: Store, run: Pick<PendingRun, 'runId' | 'owner' | 'over' | 'seen'>): PendingRun {
+  const lines = linesByRun(store, run.runId)
+  const own = (file: AgentFile) => lines.filter((line) => line.file === file && !line.foreign)
+  const byFile = { trace: own('trace'), session: own('session'), history: own('history') }
+  return { ...run, lines, next: (file) => byFile[file][run.seen[file]]?.text }
 }

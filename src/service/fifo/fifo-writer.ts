@@ -54,11 +54,8 @@ export function openWriter(path: string): Writer {
   function giveUp(one: QueuedMessage, why: string): void {
     const begun = one.sent > 0
     if (!begun) queue.splice(queue.indexOf(one), 1)
-    one.settle({
-      ok: false,
-      begun,
-      message: `${path}: ${why}${begun ? '; its beginning is out, the rest follows when somebody reads' : ''}`,
-    })
+    const rest = begun ? '; its beginning is out, the rest follows when somebody reads' : ''
+    one.settle({ ok: false, begun, message: `${path}: ${why}${rest}` })
   }
 
   function write(text: string, { timeoutMs, signal }: WriteLimits): Promise<WriteResult> {
