@@ -5,13 +5,9 @@ import type { ConversationChoice, ReplayedRun } from './host/api.ts'
 import { asValue, type Failure, setUpFor, silentContext } from './host/open/library.ts'
 import { openHost } from './host/open/open-host.ts'
 import { loadSetup } from './host/setup/setup.ts'
-import type { ProgramTool } from './host/toolset/own-tools.ts'
-import { type AgentOptions, type BraidClaw, isRule, isThread, type RuleAsJson } from './library/agent/agent-api.ts'
-import { conversationAgent, type Opened, openFor, programTools } from './library/agent/conversation-agent.ts'
-import { modelCallProvider } from './providers/model-call.ts'
-import { withUsableReplies } from './providers/usable-reply.ts'
-import type { Provider } from './runtime/port.ts'
-import { type PreparedThread, prepareThreads } from './runtime/threads/prepare-thread.ts'
+import { type AgentOptions, type BraidClaw, isRule, isThread } from './library/agent/agent-api.ts'
+import { conversationAgent, type Opening } from './library/agent/conversation-agent.ts'
+import { prepareThreads } from './runtime/threads/prepare-thread.ts'
 import type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-program.ts'
 
 export type { AgentOptions, AskedChanges, BraidClaw, RuleAsJson } from './library/agent/agent-api.ts'
@@ -30,32 +26,17 @@ export type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-pr
  * @throws Error when a thread or a tool is not valid; the message says why
  */
 export function createAgent(options: AgentOptions = {}): BraidClaw {
-  const { cwd = process.cwd(), threads = [], tools = [] } = options
-  const rules = threads.filter(isRule)
-  const prepared = prepareThreads(threads.filter(isThread))
-  const own = programTools(tools, cwd)
-  return conversationAgent(() => open({ ...options, cwd, rules, own, prepared }), prepared)
+  const { cwd = process.cwd(), threads = [], tools = [], provider, modelCall } = options
+  const functions = prepareThreads(threads.filter(isThread))
+  const brought = { tools, rules: threads.filter(isRule), threads: functions, provider, modelCall }
+  return conversationAgent(brought, cwd, () => openingOf(options, cwd))
 }
 
-type Opening = Omit<AgentOptions, 'threads' | 'tools'> & {
-  readonly cwd: string
-  readonly rules: readonly RuleAsJson[]
-  readonly own: readonly ProgramTool[]
-  readonly prepared: readonly PreparedThread[]
-}
-
-function open({ cwd, rules, own, prepared, ...options }: Opening): Promise<Opened> {
-  const { model, permissionMode, maxTurns, conversation = 'new', ...around } = options
+function openingOf(options: AgentOptions, cwd: string): Opening {
+  const { model, permissionMode, maxTurns, conversation = 'new', threads: _, ...around } = options
   const context = { ...silentContext({ ...around, channels: channelRows }), cwd }
-  const loaded = loadSetup(context, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
-  const setup = rules.length === 0 ? loaded : { ...loaded, ownRules: rules }
-  const settings = { channel: 'library', threads: prepared, provider: providerOf(options), programTools: own }
-  return openFor(setup, choiceOf(conversation), settings)
-}
-
-function providerOf({ provider, modelCall }: AgentOptions): Provider | undefined {
-  const provided = provider ?? (modelCall ? modelCallProvider(modelCall) : undefined)
-  return provided && withUsableReplies(provided)
+  const setup = loadSetup(context, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
+  return { setup, which: choiceOf(conversation), options: { channel: 'library' } }
 }
 
 function choiceOf(conversation: string): ConversationChoice {

@@ -61,7 +61,7 @@ export async function continueTurn({ interrupted }: Conversation, ask?: AskLine)
 }
 
 /** Refuses the call when nobody can be asked; an operator elsewhere can still answer the open question. */
-export function refusedBy({ approve }: Conversation): ChannelTurn['onGate'] {
+export function refusedBy({ approve }: Pick<Conversation, 'approve'>): ChannelTurn['onGate'] {
   return async (gateId, { judgement: { rule, reason } }) => {
     const known = advice[rule]
     await approve(gateId, { allow: false, by: 'nobody', note: known === undefined ? usually : `${reason}; ${known}` })

@@ -24,7 +24,6 @@ import type { Schedules } from './contract/schedules-api.ts'
 import type { CostQuery, CostReport } from './cost/cost.ts'
 import type { EventHub } from './events/host-event.ts'
 import type { Telemetry } from './events/telemetry/open-telemetry.ts'
-import type { ProgramTool } from './toolset/own-tools.ts'
 import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
@@ -107,8 +106,6 @@ export type ConversationOptions = {
   readonly tools?: ToolSelection
   /** The developer's own b-threads. */
   readonly threads?: readonly PreparedThread[]
-  /** Tools that the calling program executes. */
-  readonly programTools?: readonly ProgramTool[]
   /** Replaces our whole system prompt and the project's instructions: the model gets only this text. */
   readonly systemPrompt?: string
   /** Replaces the first sentence of our system prompt. */

@@ -60,9 +60,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   if (opening.options.agent) await opening.home.memory.files.prepare()
   const begun = await begin(opening)
   const { conversationId } = begun
-  const selected = options.tools ?? (await standingTools(setup))
-  const own = options.programTools ?? []
-  const tools = own.length > 0 ? (await import('../toolset/own-tools.ts')).withProgramTools(selected, own) : selected
+  const tools = options.tools ?? (await standingTools(setup))
   // A conversation without tools needs no folder.
   const workspace = hasTools(tools) ? workspaceOf(setup) : realFolder(config.workspaceDir)
   // The first check takes some milliseconds, so it runs in parallel with the following steps.
@@ -309,7 +307,7 @@ function wantsShell({ config }: Setup, { builtIn }: ToolSelection): boolean {
 }
 
 /** The ten built-in tools, and the operator's own that the configuration names. */
-async function standingTools(setup: Setup): Promise<ToolSelection> {
+export async function standingTools(setup: Setup): Promise<ToolSelection> {
   if (setup.config.tools.executables.length === 0) return builtInTools
   return { ...builtInTools, more: (await import('../toolset/executable-tools.ts')).standingExecutables(setup) }
 }

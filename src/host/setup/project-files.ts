@@ -3,6 +3,7 @@
 import { type FittedInstruction, fitInstruction } from '../../discovery/instruction-room.ts'
 import { visibleLines } from '../../kit/text.ts'
 import { judgePath } from '../../security/targets/path.ts'
+import { type DiscoverKind, discover } from '../../tools/builtin/discover.ts'
 import type { Workspace } from '../../workspace/contract.ts'
 import { instructionBytes } from '../../workspace/instruction-file.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
@@ -35,4 +36,9 @@ export function openReader(setup: Setup, workspace: string): InstructionReader {
     if (read.invalid) return { ok: false, why: `${JSON.stringify(path)} is not valid UTF-8` }
     return { ok: true, ...fitInstruction({ ...read, path }, { room, most: instructionBytes }) }
   }
+}
+
+/** Returns the tools for a project that has skills or linked documents. */
+export function projectTools(): readonly DiscoverKind[] {
+  return [discover]
 }

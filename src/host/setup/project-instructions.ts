@@ -57,7 +57,7 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
   /** A missing workspace is not a reason to end a run. */
   async function attempt(path: string): Promise<InstructionRead> {
     try {
-      state.read ??= (await import('./project-files.ts')).openReader(setup, workspace)
+      state.read ??= (await projectFiles()).openReader(setup, workspace)
       return state.read(path, state.room)
     } catch (error) {
       return { ok: false, why: errorText(error) }
@@ -92,11 +92,13 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
   }
 }
 
+const projectFiles = () => import('./project-files.ts')
+
 async function discoverTool(setup: Setup, workspace: string, rules = ''): Promise<readonly DiscoverKind[]> {
   const [own = '', ...others] = skillFolders(setup, workspace)
   const hasSkills = others.some(existsSync) || (existsSync(own) && createTrust(setup.paths.trustedFolders).isTrusted(workspace))
   if (!hasSkills && !/\]\((?!https?:)[^)\n]{1,300}\.(md|txt)/.test(rules)) return []
-  return [(await import('../../tools/builtin/discover.ts')).discover]
+  return (await projectFiles()).projectTools()
 }
 
 /** Returns the folders of skills, the strongest first; the project's lies in the workspace. */

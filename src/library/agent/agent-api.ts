@@ -85,6 +85,13 @@ export type BraidClaw = {
   close(): Promise<void>
 }
 
+/** The tools, rules and model that the calling program brings. */
+export type ProgramParts = {
+  readonly tools: readonly OwnTool[]
+  readonly rules: readonly RuleAsJson[]
+  readonly modelCall?: ModelCall | undefined
+}
+
 /** Tells a rule in JSON from a thread, which has functions. */
 export function isRule(thread: AnyUserThread | RuleAsJson): thread is RuleAsJson {
   return isObject(thread) && 'on' in thread && !('bid' in thread)

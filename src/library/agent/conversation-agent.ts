@@ -1,32 +1,45 @@
 /** Makes an agent of a conversation of this process: the library and the stdio channel use the same one. */
 
 import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from '../../host/api.ts'
+import { patchText } from '../../host/changes/patch-text.ts'
+import { FailureError } from '../../host/failure.ts'
 import { openHost } from '../../host/open/open-host.ts'
-import type { ProgramTool } from '../../host/toolset/own-tools.ts'
+import { standingTools } from '../../host/run/conversation.ts'
+import { builtInNames, type SourcedTool, type ToolSelection } from '../../host/toolset/tool-selection.ts'
 import { lazy } from '../../kit/lazy.ts'
-import type { AgentEvent } from '../../runtime/event.ts'
+import { sha256 } from '../../kit/sha256.ts'
+import { didYouMean } from '../../kit/text.ts'
+import { modelCallProvider } from '../../providers/model-call.ts'
+import { withUsableReplies } from '../../providers/usable-reply.ts'
+import type { AgentEvent, Risk } from '../../runtime/event.ts'
+import type { Provider } from '../../runtime/port.ts'
 import { type PreparedThread, prepareThread } from '../../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../../runtime/threads/thread.ts'
 import { ThreadFailure } from '../../runtime/threads/thread-failure.ts'
-import type { BraidClaw } from './agent-api.ts'
-import { describeTool, executeTool, type OwnTool } from './own-tool.ts'
+import { parseDescription } from '../../tools/executable/description.ts'
+import { done } from '../../tools/tool-kind.ts'
+import type { BraidClaw, ProgramParts } from './agent-api.ts'
+import { type DescribedTool, describeTool, executeTool, type OwnTool } from './own-tool.ts'
 
-export type Opened = { readonly host: Host; readonly conversation: Conversation }
+type Opened = { readonly host: Host; readonly conversation: Conversation }
 
-/** Opens a host for one conversation; the agent closes it. @throws what openHost and conversation throw */
-export async function openFor(setup: Setup, which: ConversationChoice, options: ConversationOptions): Promise<Opened> {
-  const host = await openHost(setup, { ahead: options.provider === undefined })
-  try {
-    return { host, conversation: await host.conversation(which, options) }
-  } catch (error) {
-    await host.close()
-    throw error
-  }
+/** `threads` gets what `addThread` adds before the first run. */
+type Brought = ProgramParts & { readonly provider?: Provider | undefined; readonly threads?: PreparedThread[] }
+
+export type Opening = {
+  readonly setup: Setup
+  readonly which: ConversationChoice
+  readonly options: Omit<ConversationOptions, 'provider' | 'tools' | 'threads'>
 }
 
-/** `open` is called by the first run, and again after a failure. `threads` gets what `addThread` adds before that. */
-export function conversationAgent(open: () => Promise<Opened>, threads: PreparedThread[] = []): BraidClaw {
-  const opened = lazy(open)
+/**
+ * `opening` is called by the first run, and again after a failure; `workspace` is told to the tools. @throws Error when the schema of a tool
+ * cannot be written as JSON Schema
+ */
+export function conversationAgent({ tools, threads = [], ...own }: Brought, workspace: string, opening: () => Opening): BraidClaw {
+  const described = tools.filter(({ builtin }) => builtin === undefined).map((tool) => ({ tool, spec: describeTool(tool) }))
+  const offered = () => described.map(({ tool, spec }) => offer(tool, spec, workspace))
+  const opened = lazy(async () => open(opening(), { ...own, threads }, offered()))
   const state = { closed: false }
   const conversation = () => opened.current()?.conversation
   const stops = new Set<AbortController>()
@@ -67,7 +80,6 @@ export function conversationAgent(open: () => Promise<Opened>, threads: Prepared
     changes: async (gateId) => {
       const set = await conversation()?.changesOf(gateId)
       if (!set) return undefined
-      const { patchText } = await import('../../host/changes/patch-text.ts')
       return { ...set, patch: patchText(set) }
     },
     gate: (gateId) => conversation()?.gate(gateId),
@@ -88,14 +100,70 @@ export function conversationAgent(open: () => Promise<Opened>, threads: Prepared
   }
 }
 
+/** Opens a host for one conversation; the agent closes it. @throws what openHost and conversation throw */
+async function open({ setup, which, options }: Opening, brought: Omit<Brought, 'tools'>, offered: readonly SourcedTool[]): Promise<Opened> {
+  const { rules, threads, modelCall, provider = modelCall && modelCallProvider(modelCall) } = brought
+  const own = { threads, provider: provider && withUsableReplies(provider) }
+  const tools = offered.length === 0 ? {} : { tools: withOffered(await standingTools(setup), offered) }
+  const host = await openHost({ ...setup, ownRules: rules }, { ahead: provider === undefined })
+  try {
+    return { host, conversation: await host.conversation(which, { ...options, ...own, ...tools }) }
+  } catch (error) {
+    await host.close()
+    throw error
+  }
+}
+
 const closed: readonly AgentEvent[] = [
   { type: 'error', code: 'closed', message: 'this agent is closed; create another one', recoverable: false },
   { type: 'done', stopReason: 'error' },
 ]
 
-/** Returns the tools as the host takes them. @throws Error when the schema of one cannot be written as JSON Schema */
-export function programTools(tools: readonly OwnTool[], cwd: string): readonly ProgramTool[] {
-  return tools
-    .filter(({ builtin }) => builtin === undefined)
-    .map((tool) => ({ ...describeTool(tool), execute: (input, signal) => executeTool(tool, input, { signal, cwd }) }))
+const risks: readonly Risk[] = ['low', 'medium', 'high']
+
+/** The executor's own limit is shorter, so that its advice is shown. */
+const longestMs = 24 * 60 * 60 * 1_000
+
+/** Makes a tool of the host: the program executes it, so the gate judges it by its risk alone. @throws FailureError `usage` */
+function offer(tool: OwnTool, { risk, ...described }: DescribedTool, cwd: string): SourcedTool {
+  const read = parseDescription(JSON.stringify(described))
+  if (!read.ok) throw wrong(tool.name, `it ${read.why}`)
+  const { name, description, parameters } = read.spec
+  if (!risks.includes(risk))
+    throw wrong(name, `its risk ${JSON.stringify(risk)} is not low, medium or high${didYouMean(String(risk), risks)}`)
+  if (builtInNames.includes(name)) throw wrong(name, 'a built-in tool has that name; rename it')
+  return {
+    ...read.spec,
+    risk,
+    source: 'program',
+    sha256: sha256(JSON.stringify([name, description, parameters, risk])),
+    changed: () => undefined,
+    timeoutMs: longestMs,
+    idempotent: false,
+    touches: () => [],
+    invoke: async (input, { signal }) => done(await executeTool(tool, input, { signal, cwd })),
+  }
+}
+
+/** Adds the tools to a selection. @throws FailureError `usage` that names the first tool that has the name of another one */
+function withOffered(selection: ToolSelection, given: readonly SourcedTool[]): ToolSelection {
+  const names = given.map(({ name }) => name)
+  const again = names.find((name, at) => names.indexOf(name) < at)
+  if (again !== undefined) throw wrong(again, 'two tools have that name; rename one of them')
+  const state: { found?: readonly SourcedTool[] | undefined; all: readonly SourcedTool[] } = { all: given }
+  return {
+    ...selection,
+    async more(deps) {
+      const found = await selection.more?.(deps)
+      if (found === undefined || found === state.found) return state.all
+      const twice = found.find(({ name }) => names.includes(name))
+      if (twice) throw wrong(twice.name, 'an executable of tools.executables has that name; rename one of them')
+      Object.assign(state, { found, all: [...found, ...given] })
+      return state.all
+    },
+  }
+}
+
+function wrong(name: unknown, why: string): FailureError {
+  return new FailureError('usage', `tool ${JSON.stringify(name)} of the calling program is not offered: ${why}`)
 }

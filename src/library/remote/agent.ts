@@ -3,7 +3,7 @@
 import { type AgentOptions, type BraidClaw, isThread } from '../agent/agent-api.ts'
 import { describeTool } from '../agent/own-tool.ts'
 import { findExecutable } from '../executable.ts'
-import { createLink, failed, type Known } from './link.ts'
+import { createLink, failed, runTurn } from './link.ts'
 
 export type RemoteOptions = AgentOptions & {
   /** The path of the braidclaw program; default: see findExecutable. */
@@ -16,18 +16,22 @@ export type RemoteOptions = AgentOptions & {
  * @throws Error for a thread with functions, a provider, or a tool that cannot be described: they cannot leave this process
  */
 export function createAgent(options: RemoteOptions = {}): BraidClaw {
-  const known: Known = { gates: new Map() }
   const state = { closed: false }
-  const start = () => ({
-    program: findExecutable(options),
-    argv: argvOf({ ...options, conversation: known.conversation ?? options.conversation }),
-    cwd: options.cwd ?? process.cwd(),
-    env: environment(options),
+  const { cwd = process.cwd(), env = process.env, home } = options
+  const link = createLink({
+    options,
+    hello: helloOf(options),
+    start: ({ conversation = options.conversation }) => ({
+      program: findExecutable(options),
+      argv: argvOf({ ...options, cwd, conversation }),
+      cwd,
+      env: { PATH: process.env.PATH, ...env, ...(home === undefined ? {} : { BRAIDCLAW_HOME: home }) },
+    }),
   })
-  const link = createLink({ options, hello: helloOf(options), known, start })
+  const { known } = link
   return {
     async *run(prompt, signal) {
-      yield* state.closed ? failed('closed', 'this agent is closed; create another one') : link.run(prompt, signal)
+      yield* state.closed ? failed('closed', 'this agent is closed; create another one') : runTurn(link, prompt, signal)
     },
     addThread: () => Promise.resolve(`${functionThread}; give rules in JSON as "threads" when you create the agent`),
     async approve(gateId, { by = 'program', ...decision }) {
@@ -62,14 +66,9 @@ function helloOf({ threads = [], tools = [], modelCall, provider }: RemoteOption
   return { tools: tools.filter(({ builtin }) => builtin === undefined).map(describeTool), threads, modelCall: modelCall !== undefined }
 }
 
-function argvOf({ cwd = process.cwd(), model, permissionMode, maxTurns, conversation = 'new' }: RemoteOptions): string[] {
+function argvOf({ cwd, model, permissionMode, maxTurns, conversation = 'new' }: RemoteOptions): string[] {
   const flags = { workspace: cwd, model, autonomy: permissionMode, 'max-turns': maxTurns }
   const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, String(value)]))
   const resume = conversation === 'new' ? [] : conversation === 'latest' ? ['--continue'] : ['--resume', conversation]
   return ['stdio', '--quiet', ...given, ...resume]
-}
-
-function environment({ env = process.env, home }: RemoteOptions): { readonly [name: string]: string } {
-  const given = { PATH: process.env.PATH, ...env, ...(home === undefined ? {} : { BRAIDCLAW_HOME: home }) }
-  return Object.fromEntries(Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
 }

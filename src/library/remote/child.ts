@@ -10,7 +10,7 @@ export type ChildOptions = {
   readonly program: string
   readonly argv: readonly string[]
   readonly cwd: string
-  readonly env: { readonly [name: string]: string }
+  readonly env: NodeJS.ProcessEnv
   readonly onLine: (line: ServerLine) => void
   /** Receives what the child writes to stderr. */
   readonly onLog: (line: string) => void
@@ -24,7 +24,7 @@ const longestLine = 256 * 1024 * 1024
 export type LineChild = ReturnType<typeof startChild>
 
 export function startChild({ program, argv, cwd, env, onLine, onLog, onEnd }: ChildOptions) {
-  const child = spawn(program, [...argv], { cwd, env: { ...env }, stdio: ['pipe', 'pipe', 'pipe'] })
+  const child = spawn(program, argv, { cwd, env })
   const { stdin, stdout, stderr } = child
   const state = { said: '', ended: false, held: true }
   const ended = new Promise<void>((resolve) => {

@@ -1,4 +1,4 @@
-/** Connects an agent with its child: it starts the child, matches events with turns and answers with requests, and grants credits. */
+/** Connects an agent with its child: it starts the child, matches lines with turns and requests, and answers the calls of the child. */
 
 import { within } from '../../kit/abort.ts'
 import { errorText } from '../../kit/errors.ts'
@@ -11,191 +11,163 @@ import { type ChildOptions, type LineChild, startChild } from './child.ts'
 
 /** So many events wait for a slow consumer; then the child waits. */
 const window = 64
-/** Credits are granted in parts of this size. */
-const part = 16
-export const graceMs = 5_000
+const graceMs = 5_000
 
 /** Holds what the child told of its agent. */
-export type Known = {
+type Known = {
   ending?: Ending | undefined
   conversation?: string | undefined
   run?: string | undefined
   readonly gates: Map<string, Proposal>
 }
 
-/** `queue` holds the events until the consumer takes them. */
-type Turn = { readonly id: string; readonly queue: ReturnType<typeof createQueue<AgentEvent>>; isOver: boolean }
-
-type Send = (line: object) => Promise<void> | undefined
-
+/** `hello` is the client's part of it. `start` returns how the child is started. @throws Error when there is no program */
 export type LinkOptions = {
   readonly options: AgentOptions
-  /** The client's part of the hello. */
   readonly hello: object
-  readonly known: Known
-  /** Returns how the child is started. @throws Error when there is no program */
-  start(): Pick<ChildOptions, 'program' | 'argv' | 'cwd' | 'env'>
+  start(known: Known): Pick<ChildOptions, 'program' | 'argv' | 'cwd' | 'env'>
 }
 
-export function createLink({ options, hello, known, start }: LinkOptions) {
-  const state: { child?: LineChild | undefined } = {}
-  const send: Send = (line) => state.child?.send(line)
-  const calls = createOwnCalls(options, send)
-  const turns = createTurns(known, send)
-  const requests = createRequests(send)
+export type Link = ReturnType<typeof createLink>
 
-  function running(): LineChild {
-    if (state.child) return state.child
+export function createLink({ options, hello, start }: LinkOptions) {
+  const known: Known = { gates: new Map() }
+  const state: { child?: LineChild | undefined; last: number; turns: number } = { last: 0, turns: 0 }
+  /** Takes the lines with an id; a text says why the child has ended. */
+  const open = new Map<string, (line: ServerLine | string) => void>()
+  const send = (line: object) => state.child?.send(line)
+  const calls = createOwnCalls(options, send)
+
+  function begin(take: (line: ServerLine | string) => void): string {
+    const id = String(state.last++)
+    open.set(id, take)
+    return id
+  }
+
+  function running(): void {
+    if (state.child) return
     const onEnd = (why: string) => (state.child === child ? fail(why) : undefined)
-    const child: LineChild = startChild({ ...start(), onLine, onEnd, onLog: (line) => options.log?.(`${line}\n`) })
+    const child: LineChild = startChild({ ...start(known), onLine, onEnd, onLog: (line) => options.log?.(`${line}\n`) })
     state.child = child
     void child.send({ hello: { protocol: protocolVersion, client: 'the braidclaw library', credits: window, ...hello } })
-    return child
   }
 
-  /** Ends all turns and requests, because there is no child any more. */
+  /** Ends all turns and requests, and the child if it runs. */
   function fail(why: string): void {
+    const { child } = state
     state.child = undefined
+    child?.kill()
     calls.abortAll()
-    turns.fail(why)
-    requests.fail()
-  }
-
-  function refuse(why: string): void {
-    const refused = state.child
-    fail(why)
-    refused?.kill()
+    known.gates.clear()
+    for (const take of [...open.values()]) take(why)
   }
 
   function onLine(line: ServerLine): void {
-    const { id, event, hello: greeting, call, model, abort, error } = line
-    if (greeting) {
-      const refusal = refuseProtocol(greeting.protocol, `braidclaw ${greeting.version}`, 'this library')
-      if (refusal !== undefined) refuse(refusal)
-    } else if (call) void calls.call(call)
+    const { id, hello: greeting, call, model, abort, error } = line
+    const refusal = greeting && refuseProtocol(greeting.protocol, `braidclaw ${greeting.version}`, 'this library')
+    if (refusal !== undefined) fail(refusal)
+    else if (call) void calls.call(call)
     else if (model) void calls.model(model)
     else if (abort !== undefined) calls.abort(abort)
-    else if (id !== undefined && event) turns.onEvent(id, event, line)
-    else if (id !== undefined) requests.answer(id, line)
-    else if (error?.code === 'protocol' || error?.code === 'hello') refuse(error.message)
+    else if (id !== undefined) open.get(id)?.(line)
+    // An answer may come too late; everything else that was not understood would be waited for.
+    else if (error && error.code !== 'unknown_call') fail(error.message)
   }
 
   return {
+    known,
+    open,
     send,
-    end: async () => state.child?.end(graceMs),
+    begin,
+    running,
+    /** Counts the turns: while one runs, the child keeps this process alive. */
+    count(by: 1 | -1): void {
+      state.turns += by
+      state.child?.hold(state.turns > 0)
+    },
     /** @returns undefined when no child runs, or it died before it answered. @throws Error with the child's reason for refusing */
-    ask: async (line: object) => (state.child === undefined ? undefined : requests.ask(line)),
-    async *run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent> {
-      const turn = turns.begin()
-      const stop = () => void send({ id: turn.id, cancel: true })
-      try {
-        running().hold(true)
-        void send({ id: turn.id, prompt })
-      } catch (error) {
-        over(turn, failed('not_started', errorText(error)))
-      }
-      signal?.addEventListener('abort', stop, { once: true })
-      if (signal?.aborted) stop()
-      try {
-        yield* turns.take(turn)
-      } finally {
-        signal?.removeEventListener('abort', stop)
-        if (await turns.leave(turn)) state.child?.hold(false)
-      }
-    },
+    ask: async (line: object) =>
+      await new Promise<ServerLine | undefined>((resolve, reject) => {
+        if (state.child === undefined) return resolve(undefined)
+        const id = begin((answer) => {
+          open.delete(id)
+          if (typeof answer === 'string') resolve(undefined)
+          else if (answer.error) reject(new Error(answer.error.message))
+          else resolve(answer)
+        })
+        void send({ id, ...line })
+      }),
+    end: async () => state.child?.end(graceMs),
   }
 }
 
-/** Matches requests with their answers. */
-function createRequests(send: Send) {
-  const open = new Map<string, (reply: ServerLine | undefined) => void>()
-  const state = { last: 0 }
-  return {
-    async ask(line: object): Promise<ServerLine | undefined> {
-      state.last += 1
-      const id = `request-${state.last}`
-      const reply = new Promise<ServerLine | undefined>((resolve) => open.set(id, resolve))
-      void send({ id, ...line })
-      const answer = await reply
-      if (answer?.error) throw new Error(answer.error.message)
-      return answer
-    },
-    answer(id: string, line: ServerLine): void {
-      open.get(id)?.(line)
-      open.delete(id)
-    },
-    fail(): void {
-      for (const answer of open.values()) answer(undefined)
-      open.clear()
-    },
+/** Yields the events of one turn. A consumer that leaves early cancels it. */
+export async function* runTurn(link: Link, prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent> {
+  const { known, open, send } = link
+  const queue = createQueue<AgentEvent>(Number.POSITIVE_INFINITY)
+  const over = (last: readonly AgentEvent[]) => {
+    open.delete(id)
+    for (const event of last) void queue.push(event)
+    queue.close()
   }
-}
-
-/** Keeps the events of turns until they are taken, and grants credits for them. */
-function createTurns(known: Known, send: Send) {
-  const turns = new Map<string, Turn>()
-  const state = { consumed: 0, last: 0 }
-
-  async function* take({ queue }: Turn): AsyncGenerator<AgentEvent> {
+  const id = link.begin((line) => {
+    if (typeof line === 'string') known.ending = { stop: 'error', code: 'error', message: line }
+    if (typeof line === 'string') return over(failed('child_ended', line))
+    if (line.error) return over(failed(line.error.code, line.error.message))
+    if (!line.event) return
+    learn(known, line.event, line)
+    if (line.event.type === 'done') over([line.event])
+    else void queue.push(line.event)
+  })
+  const stop = () => void send({ id, cancel: true })
+  async function* events() {
     for await (const event of queue.items()) {
-      state.consumed += 1
-      if (state.consumed >= part) {
-        void send({ credit: state.consumed })
-        state.consumed = 0
-      }
+      void send({ credit: 1 })
       yield event
     }
   }
-
-  return {
-    take,
-    begin(): Turn {
-      state.last += 1
-      const id = `turn-${state.last}`
-      const turn: Turn = { id, queue: createQueue(Number.POSITIVE_INFINITY), isOver: false }
-      turns.set(id, turn)
-      return turn
-    },
-    onEvent(id: string, event: AgentEvent, { proposal, ending, conversation }: ServerLine): void {
-      if (event.type === 'init') Object.assign(known, { run: event.runId, ending: undefined, conversation })
-      if (event.type === 'approval_gate' && proposal) known.gates.set(event.gateId, proposal)
-      const turn = turns.get(id)
-      if (event.type !== 'done') return void turn?.queue.push(event)
-      known.ending = ending ?? known.ending
-      known.gates.clear()
-      if (turn) over(turn, [event])
-    },
-    /** Cancels a turn that its consumer left early, and waits for its end. @returns whether no turn is left */
-    async leave(turn: Turn): Promise<boolean> {
-      const rest = async () => {
-        for await (const _ of take(turn));
-      }
-      if (!turn.isOver) void send({ id: turn.id, cancel: true })
-      await within(graceMs, rest())
-      turns.delete(turn.id)
-      return turns.size === 0
-    },
-    fail(why: string): void {
-      state.consumed = 0
-      known.gates.clear()
-      for (const turn of turns.values()) {
-        if (turn.isOver) continue
-        known.ending = { stop: 'error', code: 'error', message: why }
-        over(turn, failed('child_ended', why))
-      }
-    },
+  const rest = async () => {
+    for await (const _ of events());
+  }
+  link.count(1)
+  try {
+    link.running()
+    void send({ id, prompt })
+  } catch (error) {
+    over(failed('not_started', errorText(error)))
+  }
+  signal?.addEventListener('abort', stop, { once: true })
+  if (signal?.aborted) stop()
+  try {
+    yield* events()
+  } finally {
+    signal?.removeEventListener('abort', stop)
+    if (open.has(id)) stop()
+    await within(graceMs, rest())
+    open.delete(id)
+    link.count(-1)
   }
 }
 
-/** Answers the calls of the child: the program's own tools and its own model. */
-function createOwnCalls({ tools = [], modelCall, cwd = process.cwd() }: AgentOptions, send: Send) {
+function learn(known: Known, event: AgentEvent, { proposal, ending, conversation }: ServerLine): void {
+  if (event.type === 'init') Object.assign(known, { run: event.runId, ending: undefined, conversation })
+  if (event.type === 'approval_gate' && proposal) known.gates.set(event.gateId, proposal)
+  if (event.type !== 'done') return
+  known.ending = ending ?? known.ending
+  known.gates.clear()
+}
+
+/** Answers the calls of the child: the program's own tools and its own model. After an abort nothing more is sent. */
+function createOwnCalls({ tools = [], modelCall, cwd = process.cwd() }: AgentOptions, send: LineChild['send']) {
   const open = new Map<string, AbortController>()
 
-  /** Runs `work`; after an abort nothing that it sends is sent. */
-  async function during(id: string, work: (signal: AbortSignal, answer: Send) => Promise<void>): Promise<void> {
+  async function answer(id: string, answers: (signal: AbortSignal) => AsyncGenerator<object>): Promise<void> {
     const controller = new AbortController()
     open.set(id, controller)
-    await work(controller.signal, (line) => (controller.signal.aborted ? undefined : send(line)))
+    for await (const line of answers(controller.signal)) {
+      if (controller.signal.aborted) break
+      await send(line)
+    }
     if (open.get(id) === controller) open.delete(id)
   }
 
@@ -206,37 +178,29 @@ function createOwnCalls({ tools = [], modelCall, cwd = process.cwd() }: AgentOpt
 
   return {
     call: ({ id, name, input }: NonNullable<ServerLine['call']>) =>
-      during(id, async (signal, answer) => {
-        const tool = tools.find((each) => each.name === name)
-        const result = async () => {
-          if (tool) return { id, output: await executeTool(tool, input, { signal, cwd }) }
-          throw new Error(`no tool is called "${name}"`)
+      answer(id, async function* (signal) {
+        try {
+          const tool = tools.find((each) => each.name === name)
+          yield { result: { id, output: tool && (await executeTool(tool, input, { signal, cwd })) } }
+        } catch (error) {
+          yield { result: { id, error: errorText(error) } }
         }
-        await answer({ result: await result().catch((error: unknown) => ({ id, error: errorText(error) })) })
       }),
     model: ({ id, messages, tools: offered }: NonNullable<ServerLine['model']>) =>
-      during(id, async (signal, answer) => {
-        const say = (piece: object) => answer({ piece: { id, ...piece } })
+      answer(id, async function* (signal) {
         try {
-          if (modelCall === undefined) throw new Error('this agent has no modelCall')
-          for await (const piece of modelCall(messages, offered, signal)) {
-            if (signal.aborted || piece.type === 'done') break
-            await say(piece.type === 'tool_use' ? { ...piece, id, callId: piece.id } : piece)
+          for await (const piece of modelCall?.(messages, offered, signal) ?? []) {
+            if (piece.type === 'done') break
+            yield { piece: piece.type === 'tool_use' ? { ...piece, id, callId: piece.id } : { ...piece, id } }
           }
-          await say({ type: 'done' })
+          yield { piece: { id, type: 'done' } }
         } catch (error) {
-          await say({ type: 'error', content: errorText(error) })
+          yield { piece: { id, type: 'error', content: errorText(error) } }
         }
       }),
     abort,
     abortAll: () => [...open.keys()].forEach(abort),
   }
-}
-
-function over(turn: Turn, last: readonly AgentEvent[]): void {
-  turn.isOver = true
-  for (const event of last) void turn.queue.push(event)
-  turn.queue.close()
 }
 
 export function failed(code: string, message: string): AgentEvent[] {

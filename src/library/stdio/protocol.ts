@@ -32,26 +32,15 @@ const parts = {
   mode: z.strictObject({ newMode: z.enum(['structured', 'wiggum']), maxIterations: z.optional(whole) }),
   result: z.strictObject({ id: text, output: z.json().optional(), error: z.optional(text) }),
   piece: z.discriminatedUnion('type', [
-    z.strictObject({ id: text, type: z.enum(['text', 'thinking', 'error']), content: text }),
+    z.strictObject({ id: text, type: z.enum(['text', 'thinking']), content: text }),
+    z.strictObject({ id: text, type: z.literal('error'), content: text }),
     z.strictObject({ id: text, type: z.literal('tool_use'), name: text, input: object, callId: z.optional(text) }),
     z.strictObject({ id: text, type: z.literal('done') }),
   ]),
 }
 
 /** A line has an id, if it wants an answer, and one other member. */
-const clientLine = z.strictObject({
-  id: z.optional(text),
-  hello: z.optional(parts.hello),
-  prompt: z.optional(text),
-  approve: z.optional(parts.approve),
-  changes: z.optional(text),
-  cancel: z.optional(yes),
-  mode: z.optional(parts.mode),
-  credit: z.optional(whole),
-  result: z.optional(parts.result),
-  piece: z.optional(parts.piece),
-  close: z.optional(yes),
-})
+const clientLine = z.strictObject({ id: text, ...parts, prompt: text, changes: text, cancel: yes, credit: whole, close: yes }).partial()
 
 export type ClientLine = z.infer<typeof clientLine>
 export type Hello = NonNullable<ClientLine['hello']>

@@ -9,15 +9,13 @@ import { errorText } from '../../kit/errors.ts'
 import { escapeHidden } from '../../kit/escape.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
 import { createLineSplitter, type Line } from '../../kit/lines.ts'
-import { createWaiters } from '../../kit/queue.ts'
+import { createQueue, createWaiters } from '../../kit/queue.ts'
 import { fieldsOf } from '../../kit/wire.ts'
+import type { ModelCall, ModelPiece } from '../../providers/model-call.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
-import type { BraidClaw } from '../agent/agent-api.ts'
-import { type ClientCalls, type ClientParts, createClientCalls } from './client-calls.ts'
-import { type ClientLine, longestLine, readLine } from './protocol.ts'
+import type { BraidClaw, ProgramParts } from '../agent/agent-api.ts'
+import { type ClientLine, type Hello, longestLine, type Piece, readLine } from './protocol.ts'
 import { protocolVersion, refuseProtocol, type ServerLine } from './server-line.ts'
-
-export type ServedAgent = Omit<BraidClaw, 'addThread'>
 
 /** The members of a writable stream of Node that a session needs. */
 export type LineOutput = {
@@ -34,9 +32,9 @@ export type SessionOptions = {
   /** Stops the session: the running turn is cancelled. */
   readonly signal?: AbortSignal
   /** Called once; without parts the client only sends prompts. @throws Error when the parts cannot be used; the message says why */
-  open(client: ClientParts | undefined): ServedAgent
+  open(client: ProgramParts | undefined): BraidClaw
   /** Called for each question in a session without `hello`, where the client cannot answer. */
-  unanswered?(gateId: string): Promise<void>
+  unanswered?(gateId: string, agent: BraidClaw): Promise<void>
 }
 
 export type SessionEnd = Ending['code'] | 'usage'
@@ -113,7 +111,7 @@ async function plain({ put, stop: { signal }, lines, open, unanswered }: Session
       : failure('bad_input', error)
     for await (const event of events) {
       await put(event)
-      if (event.type === 'approval_gate') await unanswered?.(event.gateId)
+      if (event.type === 'approval_gate') await unanswered?.(event.gateId, agent)
     }
     const end = turn.failed ?? agent.ending()?.code ?? 'error'
     if (end !== 'answered') state.end = end
@@ -129,7 +127,7 @@ async function plain({ put, stop: { signal }, lines, open, unanswered }: Session
 
 /** Yields the events of a turn, also of one that cannot begin. After `done` the agent is ready for the next turn. */
 export async function* eventsOf(
-  agent: Pick<ServedAgent, 'run'>,
+  agent: Pick<BraidClaw, 'run'>,
   prompt = '',
   stop?: AbortSignal,
   failed?: (end: SessionEnd) => void,
@@ -169,7 +167,7 @@ async function framed({ put, stop, lines, version, open }: Session, first: Line)
   if (!read.ok || !read.line.hello) return refuse('hello', read.ok ? 'the first line has another member' : read.error)
   const { hello } = read.line
   const calls = createClientCalls(put, stop.signal)
-  let agent: ServedAgent
+  let agent: BraidClaw
   try {
     agent = open(calls.partsOf(hello))
   } catch (error) {
@@ -186,8 +184,8 @@ async function framed({ put, stop, lines, version, open }: Session, first: Line)
 }
 
 type ClientOptions = {
-  readonly agent: ServedAgent
-  readonly calls: ClientCalls
+  readonly agent: BraidClaw
+  readonly calls: ReturnType<typeof createClientCalls>
   readonly put: Put
   readonly stop: AbortSignal
   readonly credits: number | undefined
@@ -262,4 +260,77 @@ function createClient({ agent, calls, put, stop, credits = Number.POSITIVE_INFIN
     end: (): SessionEnd => (state.hasFlooded ? 'usage' : turns.size > 0 ? 'cancelled' : 'answered'),
     settled: () => Promise.all(open),
   }
+}
+
+type Answer = Pick<ClientLine, 'result' | 'piece'>
+
+/** Calls the tools and the model of a client over its lines, and matches its answers. `ended`: the client has gone. */
+function createClientCalls(put: Put, ended: AbortSignal) {
+  const open = new Map<string, (answer: Answer) => void>()
+  const state = { last: 0 }
+
+  /** Sends a call and yields its answers. The client learns of an abort. @throws Error after an abort, and after too much */
+  async function* ask(kind: 'call' | 'model', about: object, given: AbortSignal): AsyncGenerator<Answer> {
+    state.last += 1
+    const id = `${kind}-${state.last}`
+    const signal = AbortSignal.any([given, ended])
+    const answers = createQueue<Answer>(Number.POSITIVE_INFINITY)
+    const reply = { size: 0 }
+    open.set(id, (answer) => {
+      void answers.push(answer)
+      reply.size += JSON.stringify(answer).length
+      // A closed queue takes nothing more.
+      if (reply.size > longestLine) answers.close()
+    })
+    const abort = () => {
+      // Answers that are on their way meanwhile count as nothing.
+      open.set(id, () => {})
+      answers.close()
+      void put({ abort: id })
+    }
+    signal.addEventListener('abort', abort, { once: true })
+    void put({ [kind]: { id, ...about } })
+    try {
+      yield* answers.items()
+      if (!signal.aborted) throw new Error(`the client's ${kind} sent more than ${longestLine} characters`)
+      throw new Error(ended.aborted ? 'the client has gone' : 'cancelled')
+    } finally {
+      signal.removeEventListener('abort', abort)
+      if (!signal.aborted) open.delete(id)
+    }
+  }
+
+  async function callTool(name: string, input: object, signal: AbortSignal): Promise<unknown> {
+    for await (const { result } of ask('call', { name, input }, signal)) {
+      if (result?.error !== undefined) throw new Error(result.error)
+      return result?.output
+    }
+  }
+
+  const modelCall: ModelCall = async function* (messages, tools, signal) {
+    for await (const { piece } of ask('model', { messages, tools }, signal)) if (piece) yield pieceOf(piece)
+  }
+
+  return {
+    partsOf: ({ tools, threads, modelCall: hasModel }: Hello): ProgramParts => ({
+      tools: tools.map((tool) => ({ ...tool, execute: (input, { signal }) => callTool(tool.name, input, signal) })),
+      rules: threads,
+      modelCall: hasModel ? modelCall : undefined,
+    }),
+    /** @returns whether something waited for this answer */
+    take({ result, piece }: Answer): boolean {
+      const { id } = result ?? piece ?? { id: '' }
+      const give = id.startsWith(result ? 'call' : 'model') ? open.get(id) : undefined
+      give?.({ result, piece })
+      if (result || piece?.type === 'done' || piece?.type === 'error') open.delete(id)
+      return give !== undefined
+    },
+  }
+}
+
+/** @throws Error for a piece that reports a failure */
+function pieceOf(piece: Piece): ModelPiece {
+  if (piece.type === 'error') throw new Error(piece.content || "the client's model failed")
+  if (piece.type !== 'tool_use') return piece
+  return { type: 'tool_use', name: piece.name, input: piece.input, ...(piece.callId ? { id: piece.callId } : {}) }
 }
