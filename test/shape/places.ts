@@ -93,7 +93,7 @@ const PROGRAMS = [
   'src/planck.ts',
   'src/sandbox/landlock/landlock-launch.ts',
   'src/library/stdio/transports.ts',
-  'src/channels/stdio/channel.ts',
+  'src/cli/commands/talk/stdio.ts',
 ]
 /** Names that a confined command finds, and programs that tests start. */
 const NAMED = ['src/sandbox/bubblewrap/view.ts', 'src/sandbox/leftovers.fixture.ts', 'src/service/fifo/fixture.ts']

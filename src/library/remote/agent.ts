@@ -1,14 +1,9 @@
 /** Creates agents on Node: it drives the executable over stdio and offers the same interface as the library in Bun. */
 
-import { type AgentOptions, type BraidClaw, isThread } from '../agent/agent-api.ts'
+import { type BraidClaw, isThread } from '../agent/agent-api.ts'
 import { describeTool } from '../agent/own-tool.ts'
-import { findExecutable } from '../executable.ts'
+import type { RemoteOptions } from './child.ts'
 import { createLink, failed, runTurn } from './link.ts'
-
-export type RemoteOptions = AgentOptions & {
-  /** The path of the braidclaw program; default: see findExecutable. */
-  readonly executable?: string
-}
 
 /**
  * Creates an agent that runs as a child process. The first run starts the child; a later run starts it again if it has died, and continues the
@@ -17,17 +12,7 @@ export type RemoteOptions = AgentOptions & {
  */
 export function createAgent(options: RemoteOptions = {}): BraidClaw {
   const state = { closed: false }
-  const { cwd = process.cwd(), env = process.env, home } = options
-  const link = createLink({
-    options,
-    hello: helloOf(options),
-    start: ({ conversation = options.conversation }) => ({
-      program: findExecutable(options),
-      argv: argvOf({ ...options, cwd, conversation }),
-      cwd,
-      env: { PATH: process.env.PATH, ...env, ...(home === undefined ? {} : { BRAIDCLAW_HOME: home }) },
-    }),
-  })
+  const link = createLink(options, helloOf(options))
   const { known } = link
   return {
     async *run(prompt, signal) {
@@ -64,11 +49,4 @@ function helloOf({ threads = [], tools = [], modelCall, provider }: RemoteOption
   if (functions) throw new Error(`thread ${JSON.stringify(functions.name)}: ${functionThread}; write it as a rule in JSON (docs/rules.md)`)
   if (provider) throw new Error('provider: it cannot answer an agent in another process; give a modelCall')
   return { tools: tools.filter(({ builtin }) => builtin === undefined).map(describeTool), threads, modelCall: modelCall !== undefined }
-}
-
-function argvOf({ cwd, model, permissionMode, maxTurns, conversation = 'new' }: RemoteOptions): string[] {
-  const flags = { workspace: cwd, model, autonomy: permissionMode, 'max-turns': maxTurns }
-  const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, String(value)]))
-  const resume = conversation === 'new' ? [] : conversation === 'latest' ? ['--continue'] : ['--resume', conversation]
-  return ['stdio', '--quiet', ...given, ...resume]
 }

@@ -4,18 +4,19 @@ import { spawn } from 'node:child_process'
 import { parseJson } from '../../kit/json.ts'
 import { createLineSplitter } from '../../kit/lines.ts'
 import { createWaiters } from '../../kit/queue.ts'
+import type { AgentOptions } from '../agent/agent-api.ts'
+import { findExecutable } from '../executable.ts'
 import { isServerLine, type ServerLine } from '../stdio/server-line.ts'
 
-export type ChildOptions = {
-  readonly program: string
-  readonly argv: readonly string[]
-  readonly cwd: string
-  readonly env: NodeJS.ProcessEnv
-  readonly onLine: (line: ServerLine) => void
-  /** Receives what the child writes to stderr. */
-  readonly onLog: (line: string) => void
+export type RemoteOptions = AgentOptions & {
+  /** The path of the braidclaw program; default: see findExecutable. */
+  readonly executable?: string
+}
+
+type ChildEvents = {
+  onLine(line: ServerLine): void
   /** Called once, when the child has ended and its last line was read; `why` is a sentence. */
-  readonly onEnd: (why: string) => void
+  onEnd(why: string): void
 }
 
 /** A model request holds a whole conversation. In bytes. */
@@ -23,8 +24,13 @@ const longestLine = 256 * 1024 * 1024
 
 export type LineChild = ReturnType<typeof startChild>
 
-export function startChild({ program, argv, cwd, env, onLine, onLog, onEnd }: ChildOptions) {
-  const child = spawn(program, argv, { cwd, env })
+/** @throws Error when there is no program */
+export function startChild(options: RemoteOptions, resumed: string | undefined, { onLine, onEnd }: ChildEvents) {
+  const { cwd = process.cwd(), env = process.env, home, log: tell } = options
+  const child = spawn(findExecutable(options), argvOf({ ...options, cwd, conversation: resumed ?? options.conversation }), {
+    cwd,
+    env: { PATH: process.env.PATH, ...env, ...(home === undefined ? {} : { BRAIDCLAW_HOME: home }) },
+  })
   const { stdin, stdout, stderr } = child
   const state = { said: '', ended: false, held: true }
   const ended = new Promise<void>((resolve) => {
@@ -44,7 +50,7 @@ export function startChild({ program, argv, cwd, env, onLine, onLog, onEnd }: Ch
   stderr.on('data', (piece: Uint8Array) => {
     for (const { text } of log.push(piece)) {
       state.said = text
-      onLog(text)
+      tell?.(`${text}\n`)
     }
   })
   // A child that has ended is reported by `close`.
@@ -84,4 +90,11 @@ export function startChild({ program, argv, cwd, env, onLine, onLog, onEnd }: Ch
     },
     kill: () => void child.kill('SIGKILL'),
   }
+}
+
+function argvOf({ cwd, model, permissionMode, maxTurns, conversation = 'new' }: RemoteOptions): string[] {
+  const flags = { workspace: cwd, model, autonomy: permissionMode, 'max-turns': maxTurns }
+  const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, String(value)]))
+  const resume = conversation === 'new' ? [] : conversation === 'latest' ? ['--continue'] : ['--resume', conversation]
+  return ['stdio', '--quiet', ...given, ...resume]
 }

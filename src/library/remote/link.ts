@@ -7,7 +7,7 @@ import type { AgentEvent, Ending, Proposal } from '../../runtime/event.ts'
 import type { AgentOptions } from '../agent/agent-api.ts'
 import { executeTool } from '../agent/own-tool.ts'
 import { protocolVersion, refuseProtocol, type ServerLine } from '../stdio/server-line.ts'
-import { type ChildOptions, type LineChild, startChild } from './child.ts'
+import { type LineChild, type RemoteOptions, startChild } from './child.ts'
 
 /** So many events wait for a slow consumer; then the child waits. */
 const window = 64
@@ -21,16 +21,10 @@ type Known = {
   readonly gates: Map<string, Proposal>
 }
 
-/** `hello` is the client's part of it. `start` returns how the child is started. @throws Error when there is no program */
-export type LinkOptions = {
-  readonly options: AgentOptions
-  readonly hello: object
-  start(known: Known): Pick<ChildOptions, 'program' | 'argv' | 'cwd' | 'env'>
-}
-
 export type Link = ReturnType<typeof createLink>
 
-export function createLink({ options, hello, start }: LinkOptions) {
+/** `hello` is the client's part of it. */
+export function createLink(options: RemoteOptions, hello: object) {
   const known: Known = { gates: new Map() }
   const state: { child?: LineChild | undefined; last: number; turns: number } = { last: 0, turns: 0 }
   /** Takes the lines with an id; a text says why the child has ended. */
@@ -47,7 +41,7 @@ export function createLink({ options, hello, start }: LinkOptions) {
   function running(): void {
     if (state.child) return
     const onEnd = (why: string) => (state.child === child ? fail(why) : undefined)
-    const child: LineChild = startChild({ ...start(known), onLine, onEnd, onLog: (line) => options.log?.(`${line}\n`) })
+    const child: LineChild = startChild(options, known.conversation, { onLine, onEnd })
     state.child = child
     void child.send({ hello: { protocol: protocolVersion, client: 'the braidclaw library', credits: window, ...hello } })
   }

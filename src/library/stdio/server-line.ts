@@ -10,7 +10,7 @@ export const protocolVersion = 1
 
 /** A line has the id of what it answers. Only the members of its kind are there. */
 export type ServerLine = {
-  readonly id?: string
+  readonly id?: string | undefined
   readonly hello?: { readonly protocol: number; readonly version: string; readonly capabilities: readonly string[] }
   readonly event?: AgentEvent
   /** With `init`, `approval_gate` and `done`: what a program asks its agent synchronously. */

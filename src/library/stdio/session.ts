@@ -103,12 +103,12 @@ async function plain({ put, stop: { signal }, lines, open, unanswered }: Session
   const state: { end: SessionEnd } = { end: 'answered' }
   async function take(given: Line): Promise<void> {
     const read = readIn(given, false)
-    const error = read.ok ? '"hello" is the first line, or none' : read.error
-    const isPrompt = read.ok && read.line.prompt !== undefined
-    const turn: { failed?: SessionEnd } = isPrompt ? {} : { failed: 'usage' }
-    const events = isPrompt
-      ? eventsOf(agent, read.line.prompt, signal, (failed) => Object.assign(turn, { failed }))
-      : failure('bad_input', error)
+    const prompt = read.ok ? read.line.prompt : undefined
+    const turn: { failed?: SessionEnd } = prompt === undefined ? { failed: 'usage' } : {}
+    const events =
+      prompt === undefined
+        ? failure('bad_input', read.ok ? '"hello" is the first line, or none' : read.error)
+        : eventsOf(agent, prompt, signal, (failed) => Object.assign(turn, { failed }))
     for await (const event of events) {
       await put(event)
       if (event.type === 'approval_gate') await unanswered?.(event.gateId, agent)
@@ -154,7 +154,8 @@ function failure(code: string, message: string): AgentEvent[] {
 }
 
 /** Speaks with a client that said hello: lines with ids, in both directions. */
-async function framed({ put, stop, lines, version, open }: Session, first: Line): Promise<SessionEnd> {
+async function framed(session: Session, first: Line): Promise<SessionEnd> {
+  const { put, stop, lines, version } = session
   const refuse = async (code: string, message: string): Promise<SessionEnd> => {
     await put({ error: { code, message } })
     return 'usage'
@@ -166,35 +167,28 @@ async function framed({ put, stop, lines, version, open }: Session, first: Line)
   const read = readLine(first.text, true)
   if (!read.ok || !read.line.hello) return refuse('hello', read.ok ? 'the first line has another member' : read.error)
   const { hello } = read.line
-  const calls = createClientCalls(put, stop.signal)
-  let agent: BraidClaw
+  let client: ReturnType<typeof createClient>
   try {
-    agent = open(calls.partsOf(hello))
+    client = createClient(session, hello)
   } catch (error) {
     return refuse('hello', errorText(error))
   }
-  const client = createClient({ agent, calls, put, stop: stop.signal, credits: hello.credits })
   await put({ hello: { protocol: protocolVersion, version, capabilities } })
   for await (const line of lines) if ((await client.take(line)) === 'end') break
   const end = client.end()
   stop.abort()
   await within(goodbyeMs, client.settled())
-  await agent.close()
+  await client.close()
   return end
 }
 
-type ClientOptions = {
-  readonly agent: BraidClaw
-  readonly calls: ReturnType<typeof createClientCalls>
-  readonly put: Put
-  readonly stop: AbortSignal
-  readonly credits: number | undefined
-}
-
-function createClient({ agent, calls, put, stop, credits = Number.POSITIVE_INFINITY }: ClientOptions) {
+/** @throws Error when what the client brings cannot be used */
+function createClient({ put, stop: { signal: stop }, open: openAgent }: Session, hello: Hello) {
+  const calls = createClientCalls(put, stop)
+  const agent = openAgent(calls.partsOf(hello))
   const open = new Set<Promise<void>>()
   const turns = new Map<string, AbortController>()
-  const state = { credits, hasFlooded: false }
+  const state = { credits: hello.credits ?? Number.POSITIVE_INFINITY, hasFlooded: false }
   const granted = createWaiters()
   stop.addEventListener('abort', () => {
     for (const turn of turns.values()) turn.abort()
@@ -207,20 +201,12 @@ function createClient({ agent, calls, put, stop, credits = Number.POSITIVE_INFIN
     for await (const event of eventsOf(agent, text, turn.signal)) {
       while (state.credits < 1 && !stop.aborted) await granted.sleep()
       state.credits -= 1
-      await put({ id, event, ...about(event) })
+      await put({ id, event, ...about(agent, event) })
     }
     turns.delete(id)
   }
 
-  /** Adds what the program of the client can ask its agent synchronously. */
-  function about(event: AgentEvent): Pick<ServerLine, 'conversation' | 'proposal' | 'ending'> {
-    if (event.type === 'init') return { conversation: agent.conversationId() }
-    if (event.type === 'approval_gate') return { proposal: agent.gate(event.gateId) }
-    return event.type === 'done' ? { ending: agent.ending() } : {}
-  }
-
-  const fail = async (id: string | undefined, code: string, message: string) =>
-    put({ ...(id === undefined ? {} : { id }), error: { code, message } })
+  const fail = async (id: string | undefined, code: string, message: string) => put({ id, error: { code, message } })
 
   /** Does what the line asks for. */
   async function obey({ id = '', ...line }: ClientLine): Promise<void> {
@@ -259,7 +245,15 @@ function createClient({ agent, calls, put, stop, credits = Number.POSITIVE_INFIN
     },
     end: (): SessionEnd => (state.hasFlooded ? 'usage' : turns.size > 0 ? 'cancelled' : 'answered'),
     settled: () => Promise.all(open),
+    close: agent.close,
   }
+}
+
+/** Adds what the program of the client can ask its agent synchronously. */
+function about(agent: BraidClaw, event: AgentEvent): Pick<ServerLine, 'conversation' | 'proposal' | 'ending'> {
+  if (event.type === 'init') return { conversation: agent.conversationId() }
+  if (event.type === 'approval_gate') return { proposal: agent.gate(event.gateId) }
+  return event.type === 'done' ? { ending: agent.ending() } : {}
 }
 
 type Answer = Pick<ClientLine, 'result' | 'piece'>

@@ -1,12 +1,20 @@
 /** Implements `stdio`: prompts as lines of JSON on stdin, events as lines of JSON on stdout. */
 
+import { createWriteStream } from 'node:fs'
 import { version } from '../../../../package.json'
 import { cliChannel } from '../../../channels/list.ts'
-import { runStdio } from '../../../channels/stdio/channel.ts'
+import { refusedBy } from '../../../channels/take-turn.ts'
+import { stdinPieces } from '../../../channels/terminal/input-stream.ts'
+import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { channelSettings } from '../../../config/config.ts'
+import { FailureError } from '../../../host/failure.ts'
 import { activeAgentOf } from '../../../host/setup/agent-profile.ts'
 import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { within } from '../../../kit/abort.ts'
+import { errnoOf } from '../../../kit/errors.ts'
+import { conversationAgent, type Opening } from '../../../library/agent/conversation-agent.ts'
+import { goodbyeMs, type SessionEnd, serveSession } from '../../../library/stdio/session.ts'
 import { command, type Flags } from '../../args/command.ts'
 import { acceptance, conversationOf, turnFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
@@ -31,7 +39,33 @@ export const stdio = command({
     const activeAgent = setup.config.defaultAgent === undefined ? undefined : await activeAgentOf(setup)
     noteOffline(setup)
     const which = conversationOf(given, activeAgent?.session)
-    const end = await runStdio({ setup, which, options: { ...activeAgent?.request, ...acceptance(given) }, version })
+    const end = await serve({ setup, which, options: { ...activeAgent?.request, ...acceptance(given), channel: 'stdio' } })
     if (end !== 'answered') throw new CliExit(exitCodes[end])
   },
 })
+
+/** Serves until stdin ends. @returns how the session ended, for the exit code. @throws FailureError `error` when stdout cannot be written */
+async function serve(opening: Opening): Promise<SessionEnd> {
+  // The session escapes its lines, and waits for a slow reader: the printer would block this process.
+  const output = createWriteStream('', { fd: 1, autoClose: false })
+  const interrupt = onInterrupt(() => {})
+  const state: { failure?: string | undefined } = {}
+  output.on('error', (error) => Object.assign(state, { failure: errnoOf(error) ?? error.message }))
+  const end = await serveSession({
+    input: stdinPieces(),
+    output,
+    version,
+    signal: interrupt.signal,
+    open: (client = { tools: [], rules: [] }) => conversationAgent(client, opening.setup.config.workspaceDir, () => opening),
+    async unanswered(gateId, agent) {
+      const proposal = agent.gate(gateId)
+      if (proposal) await refusedBy(agent)(gateId, proposal)
+    },
+  })
+  interrupt.stop()
+  // A reader that never reads must not keep the process.
+  await within(goodbyeMs, new Promise<void>((resolve) => output.end(resolve)))
+  // A reader that has gone is not a failure.
+  if (state.failure === undefined || state.failure === 'EPIPE') return end
+  throw new FailureError('error', `stdout cannot be written (${state.failure}); free some space, or send it elsewhere`)
+}
