@@ -10,8 +10,7 @@ import { conversationAgent, type Opening } from './library/agent/conversation-ag
 import { prepareThreads } from './runtime/threads/prepare-thread.ts'
 import type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-program.ts'
 
-export type { AgentOptions, AskedChanges, BraidClaw, RuleAsJson } from './library/agent/agent-api.ts'
-export type { OwnTool } from './library/agent/own-tool.ts'
+export type { AgentOptions, AskedChanges, BraidClaw, OwnTool, RuleAsJson } from './library/agent/agent-api.ts'
 export type { ModelCall } from './providers/model-call.ts'
 export type { Change, ChangeReview, ChangeSet, EntryState } from './runtime/changes.ts'
 export type { AgentEvent, Ending, Proposal } from './runtime/event.ts'

@@ -18,8 +18,7 @@ import type { AnyUserThread } from '../../runtime/threads/thread.ts'
 import { ThreadFailure } from '../../runtime/threads/thread-failure.ts'
 import { parseDescription } from '../../tools/executable/description.ts'
 import { done } from '../../tools/tool-kind.ts'
-import type { BraidClaw, ProgramParts } from './agent-api.ts'
-import { type DescribedTool, describeTool, executeTool, type OwnTool } from './own-tool.ts'
+import { type BraidClaw, closedTurn, type DescribedTool, describeTool, executeTool, type OwnTool, type ProgramParts } from './agent-api.ts'
 
 type Opened = { readonly host: Host; readonly conversation: Conversation }
 
@@ -45,7 +44,7 @@ export function conversationAgent({ tools, threads = [], ...own }: Brought, work
   const stops = new Set<AbortController>()
 
   async function* run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent> {
-    if (state.closed) return yield* closed
+    if (state.closed) return yield* closedTurn()
     const stop = new AbortController()
     stops.add(stop)
     try {
@@ -79,8 +78,7 @@ export function conversationAgent({ tools, threads = [], ...own }: Brought, work
     },
     changes: async (gateId) => {
       const set = await conversation()?.changesOf(gateId)
-      if (!set) return undefined
-      return { ...set, patch: patchText(set) }
+      return set && { ...set, patch: patchText(set) }
     },
     gate: (gateId) => conversation()?.gate(gateId),
     cancel() {
@@ -113,11 +111,6 @@ async function open({ setup, which, options }: Opening, brought: Omit<Brought, '
     throw error
   }
 }
-
-const closed: readonly AgentEvent[] = [
-  { type: 'error', code: 'closed', message: 'this agent is closed; create another one', recoverable: false },
-  { type: 'done', stopReason: 'error' },
-]
 
 const risks: readonly Risk[] = ['low', 'medium', 'high']
 

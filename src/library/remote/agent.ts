@@ -1,9 +1,8 @@
 /** Creates agents on Node: it drives the executable over stdio and offers the same interface as the library in Bun. */
 
-import { type BraidClaw, isThread } from '../agent/agent-api.ts'
-import { describeTool } from '../agent/own-tool.ts'
+import { type BraidClaw, closedTurn, describeTool, isThread } from '../agent/agent-api.ts'
 import type { RemoteOptions } from './child.ts'
-import { createLink, failed, runTurn } from './link.ts'
+import { createLink, runTurn } from './link.ts'
 
 /**
  * Creates an agent that runs as a child process. The first run starts the child; a later run starts it again if it has died, and continues the
@@ -16,7 +15,7 @@ export function createAgent(options: RemoteOptions = {}): BraidClaw {
   const { known } = link
   return {
     async *run(prompt, signal) {
-      yield* state.closed ? failed('closed', 'this agent is closed; create another one') : runTurn(link, prompt, signal)
+      yield* state.closed ? closedTurn() : runTurn(link, prompt, signal)
     },
     addThread: () => Promise.resolve(`${functionThread}; give rules in JSON as "threads" when you create the agent`),
     async approve(gateId, { by = 'program', ...decision }) {

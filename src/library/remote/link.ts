@@ -4,8 +4,7 @@ import { within } from '../../kit/abort.ts'
 import { errorText } from '../../kit/errors.ts'
 import { createQueue } from '../../kit/queue.ts'
 import type { AgentEvent, Ending, Proposal } from '../../runtime/event.ts'
-import type { AgentOptions } from '../agent/agent-api.ts'
-import { executeTool } from '../agent/own-tool.ts'
+import { type AgentOptions, executeTool, failedTurn } from '../agent/agent-api.ts'
 import { protocolVersion, refuseProtocol, type ServerLine } from '../stdio/server-line.ts'
 import { type LineChild, type RemoteOptions, startChild } from './child.ts'
 
@@ -106,8 +105,8 @@ export async function* runTurn(link: Link, prompt: string, signal?: AbortSignal)
   }
   const id = link.begin((line) => {
     if (typeof line === 'string') known.ending = { stop: 'error', code: 'error', message: line }
-    if (typeof line === 'string') return over(failed('child_ended', line))
-    if (line.error) return over(failed(line.error.code, line.error.message))
+    if (typeof line === 'string') return over(failedTurn('child_ended', line))
+    if (line.error) return over(failedTurn(line.error.code, line.error.message))
     if (!line.event) return
     learn(known, line.event, line)
     if (line.event.type === 'done') over([line.event])
@@ -128,7 +127,7 @@ export async function* runTurn(link: Link, prompt: string, signal?: AbortSignal)
     link.running()
     void send({ id, prompt })
   } catch (error) {
-    over(failed('not_started', errorText(error)))
+    over(failedTurn('not_started', errorText(error)))
   }
   signal?.addEventListener('abort', stop, { once: true })
   if (signal?.aborted) stop()
@@ -195,11 +194,4 @@ function createOwnCalls({ tools = [], modelCall, cwd = process.cwd() }: AgentOpt
     abort,
     abortAll: () => [...open.keys()].forEach(abort),
   }
-}
-
-export function failed(code: string, message: string): AgentEvent[] {
-  return [
-    { type: 'error', code, message, recoverable: false },
-    { type: 'done', stopReason: 'error' },
-  ]
 }

@@ -13,7 +13,7 @@ import { createQueue, createWaiters } from '../../kit/queue.ts'
 import { fieldsOf } from '../../kit/wire.ts'
 import type { ModelCall, ModelPiece } from '../../providers/model-call.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
-import type { BraidClaw, ProgramParts } from '../agent/agent-api.ts'
+import { type BraidClaw, failedTurn, type ProgramParts } from '../agent/agent-api.ts'
 import { type ClientLine, type Hello, longestLine, type Piece, readLine } from './protocol.ts'
 import { protocolVersion, refuseProtocol, type ServerLine } from './server-line.ts'
 
@@ -107,7 +107,7 @@ async function plain({ put, stop: { signal }, lines, open, unanswered }: Session
     const turn: { failed?: SessionEnd } = prompt === undefined ? { failed: 'usage' } : {}
     const events =
       prompt === undefined
-        ? failure('bad_input', read.ok ? '"hello" is the first line, or none' : read.error)
+        ? failedTurn('bad_input', read.ok ? '"hello" is the first line, or none' : read.error, true)
         : eventsOf(agent, prompt, signal, (failed) => Object.assign(turn, { failed }))
     for await (const event of events) {
       await put(event)
@@ -142,20 +142,13 @@ export async function* eventsOf(
   } catch (error) {
     const code = error instanceof FailureError ? error.code : 'error'
     failed?.(code)
-    yield* failure(code, errorText(error))
+    yield* failedTurn(code, errorText(error), true)
   }
-}
-
-function failure(code: string, message: string): AgentEvent[] {
-  return [
-    { type: 'error', code, message, recoverable: true },
-    { type: 'done', stopReason: 'error' },
-  ]
 }
 
 /** Speaks with a client that said hello: lines with ids, in both directions. */
 async function framed(session: Session, first: Line): Promise<SessionEnd> {
-  const { put, stop, lines, version } = session
+  const { put, lines, version } = session
   const refuse = async (code: string, message: string): Promise<SessionEnd> => {
     await put({ error: { code, message } })
     return 'usage'
@@ -175,22 +168,18 @@ async function framed(session: Session, first: Line): Promise<SessionEnd> {
   }
   await put({ hello: { protocol: protocolVersion, version, capabilities } })
   for await (const line of lines) if ((await client.take(line)) === 'end') break
-  const end = client.end()
-  stop.abort()
-  await within(goodbyeMs, client.settled())
-  await client.close()
-  return end
+  return await client.end()
 }
 
 /** @throws Error when what the client brings cannot be used */
-function createClient({ put, stop: { signal: stop }, open: openAgent }: Session, hello: Hello) {
-  const calls = createClientCalls(put, stop)
+function createClient({ put, stop, open: openAgent }: Session, hello: Hello) {
+  const calls = createClientCalls(put, stop.signal)
   const agent = openAgent(calls.partsOf(hello))
   const open = new Set<Promise<void>>()
   const turns = new Map<string, AbortController>()
   const state = { credits: hello.credits ?? Number.POSITIVE_INFINITY, hasFlooded: false }
   const granted = createWaiters()
-  stop.addEventListener('abort', () => {
+  stop.signal.addEventListener('abort', () => {
     for (const turn of turns.values()) turn.abort()
     granted.wake()
   })
@@ -199,7 +188,7 @@ function createClient({ put, stop: { signal: stop }, open: openAgent }: Session,
     const turn = new AbortController()
     turns.set(id, turn)
     for await (const event of eventsOf(agent, text, turn.signal)) {
-      while (state.credits < 1 && !stop.aborted) await granted.sleep()
+      while (state.credits < 1 && !stop.signal.aborted) await granted.sleep()
       state.credits -= 1
       await put({ id, event, ...about(agent, event) })
     }
@@ -243,9 +232,14 @@ function createClient({ put, stop: { signal: stop }, open: openAgent }: Session,
       void fail(undefined, 'too_many', `more than ${mostOpen} requests wait for their answers; read them first`)
       return 'end'
     },
-    end: (): SessionEnd => (state.hasFlooded ? 'usage' : turns.size > 0 ? 'cancelled' : 'answered'),
-    settled: () => Promise.all(open),
-    close: agent.close,
+    /** Cancels the turns, and closes the agent. */
+    async end(): Promise<SessionEnd> {
+      const end = state.hasFlooded ? 'usage' : turns.size > 0 ? 'cancelled' : 'answered'
+      stop.abort()
+      await within(goodbyeMs, Promise.all(open))
+      await agent.close()
+      return end
+    },
   }
 }
 
