@@ -222,6 +222,17 @@ describe.each(node ? ['node', 'bun'] : ['bun'])('on %s', (under) => {
     ])
   })
 
+  test('a prompt that is too long for a line ends its turn with the reason, and the next run works', async () => {
+    const found = await program(
+      `const agent = createAgent(options)
+      for (const prompt of ['x'.repeat(17 * 1024 * 1024), 'go'])
+        for await (const event of agent.run(prompt)) if (['error', 'done'].includes(event.type)) say(event.message ?? event.result ?? event.stopReason)
+      await agent.close()`,
+      { under, fixture: [{ text: 'still here' }] },
+    )
+    expect(found).toEqual([expect.stringContaining('longer than 16777216 bytes'), 'error', 'still here'])
+  })
+
   test('a program that forgets close still ends, and so does the child', async () => {
     const found = await program(
       `const agent = createAgent(options)

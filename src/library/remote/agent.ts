@@ -1,8 +1,7 @@
 /** Creates agents on Node: it drives the executable over stdio and offers the same interface as the library in Bun. */
 
 import { type BraidClaw, closedTurn, describeTool, isThread } from '../agent/agent-api.ts'
-import type { RemoteOptions } from './child.ts'
-import { createLink, runTurn } from './link.ts'
+import { createLink, type RemoteOptions, runTurn } from './link.ts'
 
 /**
  * Creates an agent that runs as a child process. The first run starts the child; a later run starts it again if it has died, and continues the
