@@ -6,7 +6,7 @@ import { asValue, type Failure, setUpFor, silentContext } from './host/open/libr
 import { openHost } from './host/open/open-host.ts'
 import { loadSetup } from './host/setup/setup.ts'
 import { type AgentOptions, type BraidClaw, isRule, isThread } from './library/agent/agent-api.ts'
-import { conversationAgent, type Opening } from './library/agent/conversation-agent.ts'
+import { conversationAgent } from './library/agent/conversation-agent.ts'
 import { prepareThreads } from './runtime/threads/prepare-thread.ts'
 import type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-program.ts'
 
@@ -28,14 +28,12 @@ export function createAgent(options: AgentOptions = {}): BraidClaw {
   const { cwd = process.cwd(), threads = [], tools = [], provider, modelCall } = options
   const functions = prepareThreads(threads.filter(isThread))
   const brought = { tools, rules: threads.filter(isRule), threads: functions, provider, modelCall }
-  return conversationAgent(brought, cwd, () => openingOf(options, cwd))
-}
-
-function openingOf(options: AgentOptions, cwd: string): Opening {
   const { model, permissionMode, maxTurns, conversation = 'new', threads: _, ...around } = options
-  const context = { ...silentContext({ ...around, channels: channelRows }), cwd }
-  const setup = loadSetup(context, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
-  return { setup, which: choiceOf(conversation), options: { channel: 'library' } }
+  return conversationAgent(brought, cwd, () => {
+    const context = { ...silentContext({ ...around, channels: channelRows }), cwd }
+    const setup = loadSetup(context, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
+    return { setup, which: choiceOf(conversation), options: { channel: 'library' } }
+  })
 }
 
 function choiceOf(conversation: string): ConversationChoice {

@@ -114,7 +114,7 @@ describe.each(node ? ['node', 'bun'] : ['bun'])('on %s', (under) => {
       const modelCall = async function* (messages, offered) {
         const last = messages.at(-1)
         if (messages.filter(({ role }) => role === 'tool').length === 2) throw new Error('the model is tired')
-        if (last.role === 'tool') yield { type: 'text', content: last.content }
+        if (last.role === 'tool') yield { type: 'text', content: last.content, isMine: true }
         yield { type: 'tool_use', name: 'add', input: { a: ++a } }
       }
       const agent = createAgent({ ...options, tools, modelCall })

@@ -9,6 +9,7 @@ import { errorText } from '../../kit/errors.ts'
 import { parseJson } from '../../kit/json.ts'
 import { createLineSplitter } from '../../kit/lines.ts'
 import { createQueue, createWaiters } from '../../kit/queue.ts'
+import type { ModelPiece } from '../../providers/model-call.ts'
 import type { AgentEvent, Ending, Proposal } from '../../runtime/event.ts'
 import { type AgentOptions, executeTool, failedTurn } from '../agent/agent-api.ts'
 import { findExecutable } from '../executable.ts'
@@ -195,7 +196,7 @@ function createOwnCalls({ tools = [], modelCall, cwd = process.cwd() }: AgentOpt
         try {
           for await (const piece of modelCall?.(messages, offered, signal) ?? []) {
             if (piece.type === 'done') break
-            yield { piece: piece.type === 'tool_use' ? { ...piece, id, callId: piece.id } : { ...piece, id } }
+            yield { piece: pieceOf(id, piece) }
           }
           yield { piece: { id, type: 'done' } }
         } catch (error) {
@@ -205,6 +206,12 @@ function createOwnCalls({ tools = [], modelCall, cwd = process.cwd() }: AgentOpt
     abort,
     abortAll: () => [...open.keys()].forEach(abort),
   }
+}
+
+/** Leaves out what the program added: the other end refuses members that it does not know. */
+function pieceOf(id: string, piece: Exclude<ModelPiece, { type: 'done' }>): object {
+  if (piece.type === 'tool_use') return { id, type: 'tool_use', name: piece.name, input: piece.input, callId: piece.id }
+  return { id, type: piece.type, content: piece.content }
 }
 
 type ChildEvents = {
