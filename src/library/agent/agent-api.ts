@@ -161,11 +161,13 @@ export async function executeTool(
   return typeof result === 'string' ? result : (JSON.stringify(result) ?? '')
 }
 
-function isZod(parameters: OwnTool['parameters']): parameters is ZodSchema {
+/** Tells whether these are a zod schema that can be written as JSON Schema. */
+export function isZod(parameters: OwnTool['parameters']): parameters is ZodSchema {
   return typeof parameters === 'object' && parameters !== null && typeof parameters.toJSONSchema === 'function'
 }
 
-function schemaOf(name: string, parameters: ZodSchema): Schema {
+/** Returns what the schema says of the input. @throws Error when it is not one of an object */
+export function schemaOf(name: string, parameters: ZodSchema): Schema {
   const { $schema: _, ...schema } = JSON.parse(JSON.stringify(parameters.toJSONSchema({ io: 'input' })))
   if (schema.type !== 'object') throw new Error(`tool "${name}": its parameters must be a schema of an object, such as z.object({ … })`)
   return { ...schema, type: 'object' }

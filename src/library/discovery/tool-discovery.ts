@@ -3,7 +3,7 @@
 import { type Entry, type Hit, paramsOf, type Why } from '../../discovery/hybrid-index.ts'
 import { openStoredIndex, type StoreOptions } from '../../discovery/stored-index.ts'
 import type { ToolSpec } from '../../runtime/port.ts'
-import { isZod, schemaOf, type ZodSchema } from '../agent/own-tool.ts'
+import { isZod, schemaOf, type ZodSchema } from '../agent/agent-api.ts'
 
 /** A tool as models are told of it; `parameters` is a JSON Schema of an object. */
 export type ToolSchema = ToolSpec
