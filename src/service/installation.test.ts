@@ -17,22 +17,21 @@ function installed(place: string, files: { readonly [name: string]: string } = {
     mkdirSync(dirname(join(at, place, name)), { recursive: true })
     writeFileSync(join(at, place, name), text)
   }
-  const { kind, update, remove } = installationOf(join(at, place, below))
-  return { kind, update: update.replaceAll(at, ''), remove: remove.replaceAll(at, '') }
+  const { update, remove } = installationOf(join(at, place, below))
+  return { update: update.replaceAll(at, ''), remove: remove.replaceAll(at, '') }
 }
 
 test.each([
-  ['usr/lib', 'npm, global', 'npm install -g --prefix /usr braidclaw@latest', 'npm uninstall -g --prefix /usr braidclaw'],
-  ["it's/lib", 'npm, global', `npm install -g --prefix '/it'\\''s' braidclaw@latest`, `npm uninstall -g --prefix '/it'\\''s' braidclaw`],
-  ['home/.npm/_npx/1f2e', 'npx', 'npx braidclaw@latest', 'rm -r /home/.npm/_npx/1f2e'],
-  ['home/.bun/install/global', 'bun, global', 'bun add -g braidclaw@latest', 'bun remove -g braidclaw'],
-  ['home/.config/yarn/global', 'yarn, global', 'yarn global add braidclaw@latest', 'yarn global remove braidclaw'],
-  ['home/.local/share/pnpm/global/5/.pnpm/braidclaw@1', 'pnpm, global', 'pnpm add -g braidclaw@latest', 'pnpm remove -g braidclaw'],
-] as const)('in %s: %s', (place, kind, update, remove) => {
+  ['usr/lib', 'npm install -g --prefix /usr braidclaw@latest', 'npm uninstall -g --prefix /usr braidclaw'],
+  ["it's/lib", `npm install -g --prefix '/it'\\''s' braidclaw@latest`, `npm uninstall -g --prefix '/it'\\''s' braidclaw`],
+  ['home/.npm/_npx/1f2e', 'npx braidclaw@latest', 'rm -r /home/.npm/_npx/1f2e'],
+  ['home/.bun/install/global', 'bun add -g braidclaw@latest', 'bun remove -g braidclaw'],
+  ['home/.config/yarn/global', 'yarn global add braidclaw@latest', 'yarn global remove braidclaw'],
+  ['home/.local/share/pnpm/global/5/.pnpm/braidclaw@1', 'pnpm add -g braidclaw@latest', 'pnpm remove -g braidclaw'],
+] as const)('in %s: %s', (place, update, remove) => {
   // Only the paths below the temporary folder differ from a real machine.
   const found = installed(place)
   expect({ ...found, update: unquoted(found.update), remove: unquoted(found.remove) }).toEqual({
-    kind,
     update: unquoted(update),
     remove: unquoted(remove),
   })
@@ -41,45 +40,26 @@ test.each([
 const unquoted = (text: string) => text.replaceAll(/'(\/[\w/]+)'/g, '$1')
 
 test.each([
-  ['npm', { 'package-lock.json': '' }, 'npm install', 'npm uninstall'],
-  ['no lock file', {}, 'npm install', 'npm uninstall'],
-  ['pnpm', { 'pnpm-lock.yaml': '' }, 'pnpm add', 'pnpm remove'],
-  ['yarn', { 'yarn.lock': '' }, 'yarn add', 'yarn remove'],
-  ['bun', { 'bun.lock': '' }, 'bun add', 'bun remove'],
-] as const)('in a project of %s that names it', (name, lock, add, remove) => {
+  ['npm', 'package-lock.json', 'npm install braidclaw@latest', 'npm uninstall braidclaw'],
+  ['no lock file', 'package.json', 'npm install braidclaw@latest', 'npm uninstall braidclaw'],
+  ['pnpm', 'pnpm-lock.yaml', 'pnpm update --latest braidclaw', 'pnpm remove braidclaw'],
+  ['yarn', 'yarn.lock', 'yarn upgrade --latest braidclaw', 'yarn remove braidclaw'],
+  ['bun', 'bun.lock', 'bun update --latest braidclaw', 'bun remove braidclaw'],
+] as const)('in a project of %s', (name, lock, update, remove) => {
   const place = `project-${name.replaceAll(' ', '-')}`
   const cd = `cd /${place} &&`
-  const manifest = (key: string) => ({ 'package.json': JSON.stringify({ [key]: { braidclaw: '1' } }), ...lock })
-  expect(installed(place, manifest('dependencies'))).toEqual({
-    kind: 'dependency',
-    update: `${cd} ${add} braidclaw@latest`,
-    remove: `${cd} ${remove} braidclaw`,
-  })
-  expect(installed(place, manifest('devDependencies')).update).toMatch(/ -[Dd] braidclaw@latest$/)
+  expect(installed(place, { [lock]: '' })).toEqual({ update: `${cd} ${update}`, remove: `${cd} ${remove}` })
 })
 
-test('a dependency of a dependency is updated, and not added to the project', () => {
-  const found = installed('deep', { 'package.json': '{"dependencies":{"other":"1"}}', 'package-lock.json': '' })
-  expect(found.update).toBe('cd /deep && npm update braidclaw')
-})
-
-test('a project in a folder named lib is no global prefix, and an unreadable manifest names nothing', () => {
-  expect(installed('work/lib', { 'package.json': '{' })).toMatchObject({
-    kind: 'dependency',
-    update: 'cd /work/lib && npm update braidclaw',
-  })
+test('a project in a folder named lib is no global prefix', () => {
+  expect(installed('work/lib', { 'package.json': '{}' }).update).toBe('cd /work/lib && npm install braidclaw@latest')
 })
 
 test('a clone, the executable that it built, and an executable alone', () => {
   const sources = { 'src/main.ts': '' }
-  expect(installed('clone', sources, 'bin/braidclaw')).toEqual({
-    kind: 'clone',
-    update: 'cd /clone && git pull && npm ci',
-    remove: 'rm -r /clone',
-  })
+  expect(installed('clone', sources, 'bin/braidclaw')).toEqual({ update: 'cd /clone && git pull && npm ci', remove: 'rm -r /clone' })
   expect(installed('clone', sources, 'dist/braidclaw').update).toBe('cd /clone && git pull && npm ci && npm run build')
   expect(installed('opt', {}, 'bin/braidclaw')).toEqual({
-    kind: 'executable',
     update: 'npm install -g braidclaw@latest && rm /opt/bin/braidclaw',
     remove: 'rm /opt/bin/braidclaw',
   })

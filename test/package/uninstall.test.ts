@@ -13,8 +13,7 @@ test('update names a command and changes nothing', async () => {
   using at = nest()
   const { code, stdout, stderr } = await at.run(['update'])
   expect([code, stderr]).toEqual([0, ''])
-  expect(stdout).toMatch(/^braidclaw \d+\.\d+\.\d+ \((clone|executable)\): \/.*\nto update it: .+\n$/)
-  expect(JSON.parse((await at.run(['update', '--json'])).stdout)).toMatchObject({ update: expect.any(String) })
+  expect(stdout).toMatch(/^braidclaw \d+\.\d+\.\d+: \/.*\nto update it: .+\n$/)
   expect(existsSync(ours(at))).toBe(false)
 })
 
@@ -24,20 +23,17 @@ test('uninstall lists what there is, and removes nothing', async () => {
   const before = readdirSync(ours(at)).sort()
   const { code, stdout } = await at.run(['uninstall'])
   expect(code).toBe(0)
-  expect(stdout).toMatch(/^home: {6}.*\.braidclaw \(\d+ files, \d+ KiB\)\n/)
-  for (const says of ['config.toml', 'memory.sqlite', `elsewhere: ${at.workspace} (stays)`, 'to remove it: ', 'uninstall --purge'])
-    expect(stdout).toContain(says)
-  const listed = JSON.parse((await at.run(['uninstall', '--json'])).stdout)
-  expect(listed).toMatchObject({ home: { path: ours(at), entries: before }, services: [], processes: [], obstacles: [], removed: false })
+  expect(stdout).toStartWith(`home: ${ours(at)}\n${before.map((name) => `  ${name}\n`).join('')}program: `)
+  expect(stdout).toEndWith('to remove the home too: braidclaw uninstall --purge\n')
+  expect(stdout).not.toContain('not yet: ')
   expect(readdirSync(ours(at)).sort()).toEqual(before)
 })
 
-test('a purge without an answer or --yes removes nothing, and a dry run says what it would remove', async () => {
+test('a purge without an answer or --yes removes nothing', async () => {
   using at = home()
   await turn(at, [{ text: 'Hello.' }])
   const { code, stderr } = await purge(at)
   expect([code, stderr]).toEqual([4, expect.stringContaining('nothing was removed; --yes removes it without asking')])
-  expect((await purge(at, '--dry-run')).stdout).toContain('memory.sqlite')
   expect(existsSync(join(ours(at), 'memory.sqlite'))).toBe(true)
 })
 
@@ -56,7 +52,7 @@ test('a home that is a link is removed with its folder', async () => {
   using at = home()
   renameSync(ours(at), join(at.dir, 'elsewhere'))
   symlinkSync(join(at.dir, 'elsewhere'), ours(at))
-  expect(JSON.parse((await purge(at, '--yes', '--json')).stdout)).toMatchObject({ removed: true })
+  expect((await purge(at, '--yes')).code).toBe(0)
   expect([existsSync(ours(at)), existsSync(join(at.dir, 'elsewhere'))]).toEqual([false, false])
 })
 
@@ -73,12 +69,7 @@ test('it refuses while a daemon uses the home', async () => {
   using at = home()
   const daemon = at.start(['daemon', '--fifo-dir', join(at.dir, 'fifos')])
   await daemon.says('ready:')
-  refused(
-    await purge(at, '--yes', '--json').then((ended) => ({ ...ended, stdout: '' })),
-    1,
-    `process ${daemon.pid}`,
-    'uses the home; end it first',
-  )
+  refused(await purge(at, '--yes').then((ended) => ({ ...ended, stdout: '' })), 1, `process ${daemon.pid}`, 'uses the home; end it first')
   expect(existsSync(join(ours(at), 'config.toml'))).toBe(true)
   process.kill(daemon.pid, 'SIGTERM')
   await daemon.result
