@@ -1,6 +1,6 @@
 /** Reads the configuration that a project writes as a program, `braidclaw.config.ts` or `.plaited/config.ts`, as a layer of settings. */
 
-import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isObject, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
@@ -43,6 +43,7 @@ export function withProgram({ folder, file, other, toml, user, around }: Project
 
 /** Returns what the evaluation of this text gave before, else evaluates it, some 0.1 s. */
 function resultOf(file: string, folder: string, { home, env }: LayerContext): ProgramResult {
+  const wrong = (message: string) => ({ settings: {}, notices: [], problems: [{ key: '', message }] })
   const read = readConfigFile(file)
   if (read.state !== 'text') return wrong(`this file ${read.state === 'unusable' ? read.why : 'was removed meanwhile'}`)
   const real = realPlace(file)
@@ -60,20 +61,14 @@ function resultOf(file: string, folder: string, { home, env }: LayerContext): Pr
   return result
 }
 
-function wrong(message: string): ProgramResult {
-  return { settings: {}, notices: [], problems: [{ key: '', message }] }
-}
-
 function isResult(value: unknown): value is ProgramResult {
   return isObject(value) && isObject(value.settings) && Array.isArray(value.problems)
 }
 
-/** A home that cannot be written evaluates the file each time. */
+/** A home that cannot be written evaluates the file each time; so does a reader of a part of it. */
 function keep(path: string, content: unknown): void {
   try {
     mkdirSync(dirname(path), { mode: 0o700, recursive: true })
-    const draft = `${path}.${process.pid}`
-    writeFileSync(draft, JSON.stringify(content), { mode: 0o600 })
-    renameSync(draft, path)
+    writeFileSync(path, JSON.stringify(content), { mode: 0o600 })
   } catch {}
 }
