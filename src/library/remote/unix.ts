@@ -1,6 +1,7 @@
 /** Offers the library for Unix programs on Node: each call runs the program once, which does what the library does in Bun. */
 
 import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
 import type { FailureCode } from '../../host/failure.ts'
 import type { HostOptions } from '../../host/open/library.ts'
 import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
@@ -21,10 +22,10 @@ export async function llmCall(message: string, options: LlmOptions = {}): Promis
   const reply = parseJson(ended.stdout)
   if (!isObject(reply)) return { ok: false, ...failureOf(ended), text: '' }
   const textOf = (member: unknown) => (typeof member === 'string' ? member : '')
-  const text = textOf(reply.result)
-  if (text) onText?.(text)
-  if (ended.code === 0) return { ok: true, text, runId: textOf(reply.runId), conversationId: textOf(reply.conversationId) }
-  return { ok: false, code: failureOf(ended).code, message: textOf(reply.message), text }
+  const answer = textOf(reply.result)
+  if (answer) onText?.(answer)
+  if (ended.code === 0) return { ok: true, text: answer, runId: textOf(reply.runId), conversationId: textOf(reply.conversationId) }
+  return { ok: false, code: failureOf(ended).code, message: textOf(reply.message), text: answer }
 }
 
 export const tools = {
@@ -54,26 +55,21 @@ function flag(name: string, value: string | undefined): readonly string[] {
 }
 
 /** Runs the program in a session of its own, so that it finds no terminal to ask at. @throws Error when it cannot be started */
-function run(words: readonly string[], { around, stdin = '', signal }: Run): Promise<Ended> {
+async function run(words: readonly string[], { around, stdin = '', signal }: Run): Promise<Ended> {
   const { home, workspace, env = process.env, log } = around
-  const program = findExecutable({ env })
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, [...words, ...flag('--workspace', workspace)], {
-      env: { ...env, ...(home === undefined ? {} : { BRAIDCLAW_HOME: home }) },
-      ...{ detached: true, signal },
-    })
-    const printed = { stdout: '', stderr: '' }
-    child.on('error', (error) => signal?.aborted || reject(error))
-    child.on('close', (code) => {
-      for (const line of printed.stderr.split('\n')) if (line !== '') log?.(line)
-      resolve({ code, ...printed })
-    })
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (printed.stdout += text))
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (printed.stderr += text))
-    // It may end before it has read all.
-    child.stdin.on('error', () => {})
-    child.stdin.end(stdin)
+  const child = spawn(findExecutable({ env }), [...words, ...flag('--workspace', workspace)], {
+    env: { ...env, ...(home === undefined ? {} : { BRAIDCLAW_HOME: home }) },
+    ...{ detached: true, signal },
   })
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.on('error', (error) => signal?.aborted || reject(error))
+    child.on('close', resolve)
+  })
+  // It may end before it has read all.
+  child.stdin.on('error', () => {}).end(stdin)
+  const [code, stdout, stderr] = await Promise.all([ended, text(child.stdout), text(child.stderr)])
+  for (const line of stderr.split('\n')) if (line !== '') log?.(line)
+  return { code, stdout, stderr }
 }
 
 /** The exit codes of the program (README). */
