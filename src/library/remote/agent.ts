@@ -3,6 +3,8 @@
 import { type BraidClaw, closedTurn, describeTool, isThread } from '../agent/agent-api.ts'
 import { createLink, type RemoteOptions, runTurn } from './link.ts'
 
+export { veto } from '../../runtime/threads/thread.ts'
+
 /**
  * Creates an agent that runs as a child process. The first run starts the child; a later run starts it again if it has died, and continues the
  * conversation.
@@ -38,6 +40,16 @@ export function createAgent(options: RemoteOptions = {}): BraidClaw {
       await link.end()
     },
   }
+}
+
+/** Refuses, because threads with functions run only in Bun. @throws Error */
+export async function verifyAgent(): Promise<never> {
+  throw new Error(`${functionThread}; verify it in Bun, or the program's own rules with: braidclaw verify`)
+}
+
+/** Returns a failure that says how to replay: the journal is read in Bun, or by the program. */
+export async function replay({ runId }: { readonly runId: string }) {
+  return { ok: false, code: 'usage', message: `a run is replayed in Bun, or by the program: braidclaw replay ${runId}` } as const
 }
 
 const functionThread = 'a thread with functions cannot join an agent in another process'
