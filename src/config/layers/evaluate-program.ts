@@ -21,19 +21,16 @@ const [timeMs, memoryKib] = [5_000, 1024 * 1024]
 
 /** @param asked `{ source, env }` as JSON */
 export function evaluateProgram(asked: string): ProgramResult {
-  const { value, faults } = confined(Buffer.from(asked))
-  if (faults) return { settings: {}, notices: [], problems: faults }
+  const { value, failure } = confined(Buffer.from(asked))
   const { data, error } = programShape.safeParse(value)
-  if (data) return { ...settingsOf(data), problems: [] }
-  return { settings: {}, notices: [], problems: error.issues.map((issue) => problemOf(issue, value)) }
+  if (data && failure === undefined) return { ...settingsOf(data), problems: [] }
+  const problems = failure === undefined ? error?.issues.map((issue) => problemOf(issue, value)) : [{ key: '', message: String(failure) }]
+  return { settings: {}, notices: [], problems: problems ?? [] }
 }
 
-type Ran = { readonly value?: unknown; readonly faults?: ProgramResult['problems'] }
-
 /** The program sees the system's programs and itself: no home, no workspace, no network, and of the environment only NODE_ENV. */
-function confined(asked: Buffer): Ran {
-  const failed = (message: string) => ({ faults: [{ key: '', message }] })
-  const needed = (why: string) => failed(`it is evaluated only in a sandbox; ${why}`)
+function confined(asked: Buffer): { readonly value?: unknown; readonly failure?: unknown } {
+  const needed = (why: string) => ({ failure: `it is evaluated only in a sandbox; ${why}` })
   if (process.platform !== 'linux') return needed(notLinux)
   const bwrap = Bun.which('bwrap', { PATH: fixedPath })
   if (bwrap === null) return needed(notInstalled.missing)
@@ -53,10 +50,9 @@ function confined(asked: Buffer): Ran {
   const said = child.stderr.toString().trim()
   if (said.startsWith('bwrap: ')) return needed(doesNotWork(said).missing)
   if (child.exitedDueToTimeout)
-    return failed(`it did not end within ${timeMs / 1_000} s and was stopped; return plain data without waiting`)
-  return failed(
-    `it ended without a result: it waits for something that never comes, returns more than 4 MB, or needs more than ${memoryKib / 1024} MiB${said && `; ${quote(said)}`}`,
-  )
+    return { failure: `it did not end within ${timeMs / 1_000} s and was stopped; return plain data without waiting` }
+  const reasons = `it waits for something that never comes, returns more than 4 MB, or needs more than ${memoryKib / 1024} MiB`
+  return { failure: `it ended without a result: ${reasons}${said && `; ${quote(said)}`}` }
 }
 
 const text = z.string().min(1)

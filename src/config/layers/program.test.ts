@@ -112,19 +112,19 @@ describe.if(needs('bwrap'))('a configuration program', () => {
   })
 
   test('that returns more than plain data is refused with every place', () => {
-    const source =
-      'const a = { agent: { name() {} }, big: 3n, when: new Date(), list: [Promise.resolve(1), Symbol("s"), NaN] }; a.self = a; export default a'
-    expect(problems(source)).toEqual(
+    const source = `export default { agent: { name() {}, model: 3n }, skills: { root: Promise.resolve('x') },
+      sandbox: { enabled: Symbol('s'), limits: { timeout: NaN }, security: { denyRead: ['a', () => 'b'] } } }`
+    expect(problems(source).sort()).toEqual(
       [
-        'agent.name: it is a function',
-        'big: it is a bigint',
-        'when: it is a Date',
-        'list[0]: it is a Promise',
-        'list[1]: it is a symbol',
-        'list[2]: NaN is not a number of JSON',
-        'self: it contains itself, or is nested too deeply',
-      ].map((line) => `./braidclaw.config.ts: ${line}; write plain data`),
+        'agent.model: Invalid input: expected string, received object; found {"bigint":"3"}',
+        'agent.name: Invalid input: expected string, received object; found {"function":"name() {}"}',
+        'sandbox.enabled: Invalid input: expected boolean, received object; found {"symbol":"Symbol(s)"}',
+        'sandbox.limits.timeout: Invalid input: expected number, received null; found null',
+        `sandbox.security.denyRead[1]: Invalid input: expected string, received object; found {"function":"() => \\"b\\""}`,
+        'skills.root: Invalid input: expected string, received object; found {}',
+      ].map((line) => `./braidclaw.config.ts: ${line}`),
     )
+    expect(problems('const a = {}; a.agent = a; export default a')).toEqual([expect.stringMatching(/it fails: .*cyclic/)])
   })
 
   test('is checked as a whole: every error with its path and its value', () => {

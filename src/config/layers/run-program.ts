@@ -6,18 +6,18 @@ import { createContext, SourceTextModule, SyntheticModule } from 'node:vm'
 /** The names under which the program may import `defineConfig`. */
 const ours = ['braidclaw', 'braidclaw/agent', 'braidclaw/config', 'plaited/agent']
 
-type Fault = { readonly key: string; readonly message: string }
-
-/** Reads `{ source, env }` from standard input. @returns `{"value": …}` or `{"faults": […]}` */
+/** Reads `{ source, env }` from standard input. @returns `{"value": …}` or `{"failure": …}` */
 export async function runProgram(): Promise<string> {
   try {
-    const value = await evaluate(JSON.parse(readFileSync(0, 'utf8')))
-    const faults = faultsOf(value)
-    return JSON.stringify(faults.length === 0 ? { value } : { faults })
+    return JSON.stringify({ value: await evaluate(JSON.parse(readFileSync(0, 'utf8'))) }, asData)
   } catch (error) {
-    const message = `it fails: ${String(Object(error).message ?? error).slice(0, 1_000)}`
-    return JSON.stringify({ faults: [{ key: '', message }] })
+    return JSON.stringify({ failure: `it fails: ${String(Object(error).message ?? error).slice(0, 1_000)}` })
   }
+}
+
+/** Writes what JSON would leave out as an object, which stands in no place of a configuration. */
+function asData(_: string, member: unknown): unknown {
+  return ['function', 'symbol', 'bigint'].includes(typeof member) ? { [typeof member]: String(member) } : member
 }
 
 async function evaluate({ source, env }: { readonly source: string; readonly env: { readonly NODE_ENV?: string } }): Promise<unknown> {
@@ -36,18 +36,4 @@ async function evaluate({ source, env }: { readonly source: string; readonly env
   const { default: value } = Object(module.namespace)
   if (value === undefined) throw new Error('it has no default export; write: export default defineConfig({ … })')
   return value
-}
-
-/** Lists everything that is not plain data. A member that is undefined is left out. */
-function faultsOf(value: unknown, key = '', above: readonly unknown[] = []): Fault[] {
-  const fault = (what: string): Fault[] => [{ key, message: `${what}; write plain data` }]
-  if (value === null || value === undefined || typeof value === 'boolean' || typeof value === 'string') return []
-  if (typeof value === 'number') return Number.isFinite(value) ? [] : fault(`${value} is not a number of JSON`)
-  if (typeof value !== 'object') return fault(`it is a ${typeof value}`)
-  if (above.includes(value) || above.length > 32) return fault('it contains itself, or is nested too deeply')
-  const prototype: unknown = Object.getPrototypeOf(value)
-  const isPlain = Array.isArray(value) || prototype === null || Object.getPrototypeOf(prototype) === null
-  if (!isPlain) return fault(`it is a ${Object.prototype.toString.call(value).slice(8, -1)}`)
-  const keyOf = (name: string) => (Array.isArray(value) ? `${key}[${name}]` : key ? `${key}.${name}` : name)
-  return Object.entries(value).flatMap(([name, member]) => faultsOf(member, keyOf(name), [...above, value]))
 }
