@@ -103,11 +103,11 @@ type RecallInput = { readonly folder: string; readonly text: string; readonly no
 async function withRecall({ folder, text, notices }: RecallInput): Promise<string> {
   const paths = folderPaths(folder)
   if (!existsSync(paths.pins) && !existsSync(paths.summary)) return text
-  const { openPins } = await import('./agent-memory.ts')
+  const { pinsIn } = await import('./pins.ts')
   const found = readText(paths.summary, bound)
   if (found.state === 'unusable') notices.push(`"${paths.summary}" cannot be read: ${found.why}; it is left out`)
   const summary = found.state === 'read' ? found.text : ''
-  const { pins, trouble } = openPins({ folder, now: Date.now, log: () => {} }).list()
+  const { pins, trouble } = pinsIn(paths.pins)
   if (trouble !== undefined) notices.push(trouble)
   if (summary === '' && pins.length === 0) return text
   const whole = systemText({ soul: text.trimEnd(), summary, pins: pins.map((pin) => pin.text) })

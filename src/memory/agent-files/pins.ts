@@ -26,12 +26,6 @@ const longestAll = 32_768
 const fileBound = 1 << 20
 
 export function createPins({ path, disk, now, withFolderLock }: PinsOptions): Pins {
-  function list(): ReturnType<Pins['list']> {
-    const { lines, trouble } = linesIn(path)
-    const pins = pinsOf(lines)
-    return { pins, unreadable: lines.length - pins.length, trouble }
-  }
-
   function add(text: string): PinResult {
     return changing(() => {
       const { lines, trouble } = linesIn(path)
@@ -63,7 +57,14 @@ export function createPins({ path, disk, now, withFolderLock }: PinsOptions): Pi
     replaceFile(disk, path, Buffer.from(lines.map((line) => `${line}\n`).join('')))
   }
 
-  return { list, add, remove }
+  return { list: () => pinsIn(path), add, remove }
+}
+
+/** Reads the pins of a file; it needs no lock. */
+export function pinsIn(path: string): ReturnType<Pins['list']> {
+  const { lines, trouble } = linesIn(path)
+  const pins = pinsOf(lines)
+  return { pins, unreadable: lines.length - pins.length, trouble }
 }
 
 function linesIn(path: string): { readonly lines: readonly string[]; readonly trouble?: string } {
