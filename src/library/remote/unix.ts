@@ -18,7 +18,7 @@ export async function llmCall(message: string, options: LlmOptions = {}): Promis
   const soul = system === undefined || system.includes('\n') ? system : `${system}\n`
   const flags = [...flag('--system', soul), ...flag('--model', model), ...flag('--agent', agent), ...flag('--tools', named)]
   const words = ['filter', '--json', ...flags, ...(options.continue ? ['--continue'] : [])]
-  const ended = await run(words, { around, stdin: message, signal })
+  const ended = await run(words, { ...around, stdin: message, signal })
   const reply = parseJson(ended.stdout)
   if (!isObject(reply)) return { ok: false, ...failureOf(ended), text: '' }
   const textOf = (member: unknown) => (typeof member === 'string' ? member : '')
@@ -31,7 +31,7 @@ export async function llmCall(message: string, options: LlmOptions = {}): Promis
 export const tools = {
   /** @throws Error when the configuration or the named tools cannot be used */
   async list({ tools: named, ...around }: ToolOptions = {}): Promise<readonly ToolInfo[]> {
-    const ended = await run(['tool', 'list', '--json', ...flag('--tools', named)], { around })
+    const ended = await run(['tool', 'list', '--json', ...flag('--tools', named)], around)
     const rows = parseJson(ended.stdout)
     if (!Array.isArray(rows)) throw new Error(failureOf(ended).message)
     const allowed = rows.filter(({ why }) => why !== 'not in channels.cli.tools_allow')
@@ -40,14 +40,14 @@ export const tools = {
   /** Runs one call through the same gate as the model's calls, with a receipt. It asks nobody. It throws only for bugs. */
   async run(name: string, input: JsonObject, { tools: named, ...around }: ToolOptions = {}): Promise<ToolRun> {
     const words = ['tool', 'run', name, '--json', '-', '--channel', 'tool-loop', ...flag('--tools', named)]
-    const ended = await run(words, { around, stdin: JSON.stringify(input) })
+    const ended = await run(words, { ...around, stdin: JSON.stringify(input) })
     if (ended.code === 0) return { ok: true, output: ended.stdout }
     const { code, message } = failureOf(ended)
     return { ok: false, code, message: ended.stdout || message }
   },
 }
 
-type Run = { readonly around: HostOptions; readonly stdin?: string; readonly signal?: AbortSignal | undefined }
+type Given = HostOptions & { readonly stdin?: string; readonly signal?: AbortSignal | undefined }
 type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
 
 function flag(name: string, value: string | undefined): readonly string[] {
@@ -55,8 +55,7 @@ function flag(name: string, value: string | undefined): readonly string[] {
 }
 
 /** Runs the program in a session of its own, so that it finds no terminal to ask at. @throws Error when it cannot be started */
-async function run(words: readonly string[], { around, stdin = '', signal }: Run): Promise<Ended> {
-  const { home, workspace, env = process.env, log } = around
+async function run(words: readonly string[], { home, workspace, env = process.env, log, stdin = '', signal }: Given): Promise<Ended> {
   const child = spawn(findExecutable({ env }), [...words, ...flag('--workspace', workspace)], {
     env: { ...env, ...(home === undefined ? {} : { BRAIDCLAW_HOME: home }) },
     ...{ detached: true, signal },
