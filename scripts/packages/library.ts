@@ -25,12 +25,16 @@ export async function buildLibrary(folder: string, entries: readonly Entry[]): P
   const inBun = entries.flatMap((entry): Bundled[] => (entry.node === 'same' ? [] : [{ file: fileOf(entry), source: entry.source }]))
   await bundle({ entries: onNode, outdir: join(dist, 'node'), target: 'node' })
   await bundle({ entries: inBun, outdir: join(dist, 'bun'), target: 'bun' })
+  // The sandbox of a configuration program shows it this one file.
+  if (inBun.length > 0) await bundle({ entries: [programRunner], outdir: join(dist, 'bun'), target: 'bun' })
   const typed = await writeDeclarations(join(dist, 'types'), entries)
   return {
     exports: { ...Object.fromEntries(entries.map((entry) => [entry.subpath, conditionsOf(entry)])), './package.json': './package.json' },
     packages: [...typed].sort(),
   }
 }
+
+const programRunner: Bundled = { file: 'run-program', source: 'src/config/layers/run-program.ts' }
 
 /** A reader takes the first condition that it knows: TypeScript "types", Bun "bun", Node and bundlers "default". */
 function conditionsOf(entry: Entry): { readonly [condition: string]: string } {

@@ -1,6 +1,6 @@
 /** Evaluates a configuration program in a sandbox of its own, checks what it returns, and turns it into settings. */
 
-import { join } from 'node:path'
+import { extname, join } from 'node:path'
 import { z } from 'zod'
 import { isObject, parseJson } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
@@ -34,7 +34,7 @@ function confined(asked: Buffer): { readonly value?: unknown; readonly failure?:
   if (process.platform !== 'linux') return needed(notLinux)
   const bwrap = Bun.which('bwrap', { PATH: fixedPath })
   if (bwrap === null) return needed(notInstalled.missing)
-  const module = join(import.meta.dir, 'run-program.ts')
+  const module = join(import.meta.dir, `run-program${extname(import.meta.path)}`)
   const script = "process.stdout.write(await (await import('/run/program.ts')).runProgram())"
   const own = isCompiled() ? [] : ['--ro-bind', module, '/run/program.ts']
   const argv = isCompiled() ? ['__config'] : ['--config=/dev/null', '--no-env-file', '--no-install', '-e', script]
@@ -83,7 +83,7 @@ function problemOf({ code, path, message }: z.core.$ZodIssue, value: unknown): P
 
 /** Names in one notice what has no effect, so that nobody relies on it. */
 function settingsOf({ agent, mcp, skills, rules, sandbox }: z.infer<typeof programShape>): Omit<ProgramResult, 'problems'> {
-  const { security, limits } = sandbox?.enabled ? sandbox : {}
+  const { security, limits } = (sandbox?.enabled ?? true) ? (sandbox ?? {}) : {}
   const idle = {
     'agent.name (choose the agent with --agent)': agent?.name,
     'mcp.servers (MCP servers are configured but not supported yet)': mcp?.servers?.length,

@@ -178,6 +178,14 @@ describe.if(needs('bwrap'))('a configuration program', () => {
     ])
   })
 
+  test('protects unless it says that the sandbox is off', () => {
+    const denied = (enabled: string) => {
+      const folder = project(`export default { sandbox: { ${enabled} security: { denyRead: ['secret'] } } }`)
+      return accepted(folder).config.security.forbiddenPaths.includes(join(folder, 'secret'))
+    }
+    expect(['enabled: false,', 'enabled: true,', ''].map(denied)).toEqual([false, true, true])
+  })
+
   test('is evaluated once for each content and NODE_ENV', () => {
     const source = 'export default { agent: { model: `${process.env.NODE_ENV}-${Math.random()}` } }'
     const folder = project(source)

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { entries, fileOf } from '../../../scripts/packages/entries.ts'
+import { needs } from '../../support/needs.ts'
 import {
   here,
   installGlobally,
@@ -197,6 +198,23 @@ console.log(JSON.stringify(seen, undefined, 1))
     expect(answers[7]).toMatchObject({ ok: false })
     expect(answers[10]).toMatch(/You are brief\..*A summary\..*A pin\./s)
     expect(answersOf(['node'])).toEqual(answers)
+  })
+
+  test.if(needs('bwrap'))('in Bun, too, a project may have its configuration as a program', () => {
+    const project = installedAt()
+    const files = {
+      'braidclaw.config.ts': "export default { sandbox: { security: { denyRead: ['secret.txt'] } } }",
+      'secret.txt': 'a secret',
+      'program.mjs': `import { tools } from 'braidclaw/unix'
+const around = { home: process.cwd() + '/home', workspace: process.cwd(), env: { HOME: process.env.HOME, PATH: process.env.PATH } }
+console.log(JSON.stringify(await tools.run('file_read', { path: 'secret.txt' }, around)))
+`,
+    }
+    mkdirSync(join(project, 'home'))
+    writeFileSync(join(project, 'home/trusted_folders'), `${project}\n`, { mode: 0o600 })
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(project, name), text)
+    const { stdout, stderr } = at.run([...inBun, 'program.mjs'], { cwd: project })
+    expect({ answer: JSON.parse(stdout), stderr }).toMatchObject({ answer: { code: 'denied' }, stderr: '' })
   })
 })
 
