@@ -15,6 +15,7 @@ import {
   isStrings,
   type Layer,
   type LayerContext,
+  programNames,
   providerNames,
   put,
 } from './layers/entries.ts'
@@ -152,9 +153,6 @@ function userLayer({ home, readFile = readConfigFile }: LoadInput, around: Layer
   const file = join(home, 'config.toml')
   return fromRead({ file, source: 'user', around, read: readFile(file) })
 }
-
-/** Lists where a project may have its program; the first that exists counts. */
-export const programNames = ['braidclaw.config.ts', '.plaited/config.ts'] as const
 
 /**
  * Reads the project of -C/--workspace or of the current folder. Its `.braidclaw` may be the user's own home folder, which is not a project.

@@ -17,6 +17,8 @@ export type Entries = ReadonlyMap<string, ConfigEntry>
 
 export type Layer = { readonly entries: Entries; readonly problems: readonly ConfigProblem[]; readonly notices: readonly string[] }
 
+export const programNames = ['braidclaw.config.ts', '.plaited/config.ts'] as const
+
 export function isStrings(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string')
 }

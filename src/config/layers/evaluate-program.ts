@@ -3,7 +3,7 @@
 import { extname, join } from 'node:path'
 import { z } from 'zod'
 import { isObject, parseJson } from '../../kit/json.ts'
-import { quote } from '../../kit/text.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
 import { namespaceArguments } from '../../sandbox/bubblewrap/namespaces.ts'
 import { doesNotWork, notInstalled, notLinux } from '../../sandbox/install.ts'
 import { fixedPath } from '../../sandbox/trial-key.ts'
@@ -76,9 +76,15 @@ export const programShape = part({
   }),
 })
 
-function problemOf({ code, path, message }: z.core.$ZodIssue, value: unknown): Pick<ConfigProblem, 'key' | 'message'> {
-  const found = code === 'unrecognized_keys' ? undefined : path.reduce((at: unknown, key) => Object(at)[key], value)
-  return { key: z.core.toDotPath(path), message: found === undefined ? message : `${message}; found ${quote(found)}` }
+const names =
+  'agent mcp skills rules sandbox name model servers root enabled security limits allowWrite denyRead allowedDomains timeout memory id transport url command auth'
+
+function problemOf(issue: z.core.$ZodIssue, value: unknown): Pick<ConfigProblem, 'key' | 'message'> {
+  const { path, message } = issue
+  const unknown = issue.code === 'unrecognized_keys' ? issue.keys : []
+  const found = unknown.length > 0 ? undefined : path.reduce((at: unknown, key) => Object(at)[key], value)
+  const ending = found === undefined ? unknown.map((key) => didYouMean(key, names.split(' '))).join('') : `; found ${quote(found)}`
+  return { key: z.core.toDotPath(path), message: `${message}${ending}` }
 }
 
 /** Names in one notice what has no effect, so that nobody relies on it. */

@@ -135,9 +135,9 @@ describe.if(needs('bwrap'))('a configuration program', () => {
         .map((line) => line.replace('./braidclaw.config.ts: ', ''))
         .sort(),
     ).toEqual([
-      'Unrecognized key: "agnt"',
+      'Unrecognized key: "agnt"; did you mean "agent"?',
       'agent.name: Too small: expected string to have >=1 characters; found ""',
-      'agent: Unrecognized key: "modle"',
+      'agent: Unrecognized key: "modle"; did you mean "model"?',
       'mcp.servers[0].name: Invalid input: expected string, received undefined',
       'mcp.servers[0].transport: Invalid option: expected one of "http"|"stdio"; found "htp"',
       'mcp.servers[1]: needs a "url" for http, and a "command" for stdio; found {"id":"b","name":"B","transport":"http"}',

@@ -3,6 +3,7 @@
 import { isObject } from '../../kit/json.ts'
 import { camel, type Row } from '../../kit/settings.ts'
 import type { Config, Origins } from '../config.ts'
+import { programNames } from '../layers/entries.ts'
 import { type ChannelRows, leafOf, providerPrefix, providerSetting, rowsOfKind, type Setting, sectionOf, tableOf } from '../table.ts'
 import { quote, tomlValue } from '../text/toml.ts'
 
@@ -52,6 +53,11 @@ function originOf(origins: Origins, key: string): string {
   const origin = origins[key]
   if (origin === undefined) return ''
   return `  # ${origin.source}: ${quote(origin.where).slice(1, -1)}${origin.line === undefined ? '' : `:${origin.line}`}`
+}
+
+/** Returns the configuration program that a setting comes from. */
+export function programIn(origins: Origins): string | undefined {
+  return Object.values(origins).find(({ where }) => programNames.some((name) => where.endsWith(`/${name}`)))?.where
 }
 
 /** Returns the value of a dotted TOML key in the Config. */

@@ -4,7 +4,7 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { isTerminal, openTerminal } from '../../../channels/terminal/tty.ts'
 import { describeProblem } from '../../../config/config.ts'
-import { valueAt } from '../../../config/output/show.ts'
+import { programIn, valueAt } from '../../../config/output/show.ts'
 import { doubtsOf } from '../../../config/validate.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
@@ -54,7 +54,9 @@ function freeBytes(folder: string): number {
   return bavail * bsize
 }
 
-function configuration({ file, paths }: CliSetup): Finding {
+function configuration({ file, origins, paths }: CliSetup): Finding {
+  const program = programIn(origins)
+  if (program) return { what: 'config', state: 'ok', says: `${[file, program].filter(Boolean).join(' and ')}: valid` }
   return file
     ? { what: 'config', state: 'ok', says: `${file} is valid` }
     : { what: 'config', state: 'note', says: `no ${paths.config}: the defaults hold` }

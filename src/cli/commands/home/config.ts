@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { describeProblem } from '../../../config/config.ts'
 import { configSchema } from '../../../config/output/json-schema.ts'
-import { showConfig } from '../../../config/output/show.ts'
+import { programIn, showConfig } from '../../../config/output/show.ts'
 import { homePaths } from '../../../config/paths.ts'
 import { createTrust } from '../../../config/trust.ts'
 import { validateConfig } from '../../../config/validate.ts'
@@ -78,11 +78,15 @@ export const validate = command({
       context.process.stdout.write(
         `${context.redactor.text(JSON.stringify(loaded.ok ? { ok: true, file: loaded.file ?? null, warnings } : loaded))}\n`,
       )
-    else for (const warning of warnings) context.process.stderr.write(`warning: ${describeProblem(warning)}\n`)
+    else
+      for (const warning of [...warnings.map(describeProblem), ...(loaded.ok ? loaded.notices : [])])
+        context.process.stderr.write(`warning: ${warning}\n`)
     if (!loaded.ok) {
       const lines = loaded.problems.map((problem) => `error: ${describeProblem(problem)}`)
       throw new CliExit(exitCodes.error, json ? '' : [...lines, `${count(lines.length, 'problem')} found`].join('\n'))
     }
+    const program = programIn(loaded.origins)
+    if (!json && program) context.process.stdout.write(`${program} is valid\n`)
     if (!json) context.process.stdout.write(loaded.file ? `${loaded.file} is valid\n` : `valid: no ${config} yet, the defaults hold\n`)
   },
 })
