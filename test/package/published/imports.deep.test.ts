@@ -21,9 +21,10 @@ function fromRegistry(name: string, ...wanted: string[]): string | undefined {
   const folder = join(tools, name)
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'package.json'), '{"private":true}')
-  const { exitCode } = Bun.spawnSync(['npm', 'install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', folder, ...wanted], {
-    timeout: 120_000,
-  })
+  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=0', '--prefix', folder]
+  // Node has certificates of its own; a network that inspects what it carries is known to the machine alone.
+  const env = { ...process.env, NODE_EXTRA_CA_CERTS: '/etc/ssl/certs/ca-certificates.crt' }
+  const { exitCode } = Bun.spawnSync(['npm', 'install', ...flags, ...wanted], { env, timeout: 60_000 })
   return exitCode === 0 ? join(folder, 'node_modules') : undefined
 }
 const tools = join(process.env.TMPDIR ?? '/tmp', `braidclaw-tools-${process.pid}`)
