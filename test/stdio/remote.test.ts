@@ -166,10 +166,11 @@ describe.each(node ? ['node', 'bun'] : ['bun'])('on %s', (under) => {
 
   test('a child that dies in the middle of a turn is an error and an end; the next run starts another', async () => {
     const found = await program(
-      `import { execFileSync } from 'node:child_process'
+      `import { readdirSync } from 'node:fs'
+      const proc = (pid, name) => { try { return readFileSync('/proc/' + pid + '/' + name, 'utf8') } catch { return '' } }
+      const isChild = (pid) => proc(pid, 'stat').replace(/.*\\) \\S /s, '').startsWith(process.pid + ' ') && proc(pid, 'cmdline').includes('stdio')
       const agent = createAgent({ ...options, tools: [{ name: 'die', description: 'Dies', risk: 'low', parameters: { type: 'object' }, execute: () => {
-        const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(process.pid)], { encoding: 'utf8' }).trim().split(/\\s+/).map(Number)
-        for (const pid of children) { try { if (readFileSync('/proc/' + pid + '/cmdline', 'utf8').includes('stdio')) process.kill(pid, 'SIGKILL') } catch {} }
+        for (const pid of readdirSync('/proc').filter((name) => /^\\d+$/.test(name)).filter(isChild)) process.kill(Number(pid), 'SIGKILL')
         return 'dead' } }],
         modelCall: async function* (messages) { if (messages.at(-1).content === 'go') yield { type: 'tool_use', name: 'die', input: {} }; else yield { type: 'text', content: 'back' } } })
       for await (const event of agent.run('go')) if (['error', 'done'].includes(event.type)) say(event)
