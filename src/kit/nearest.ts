@@ -11,12 +11,6 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return best !== undefined && best.off <= allowed ? best.name : undefined
 }
 
-/** Returns `; did you mean "x"?`, or an empty text when no word is near. */
-export function suggestion(word: string, known: readonly string[]): string {
-  const name = nearest(word, known)
-  return name === undefined ? '' : `; did you mean "${name}"?`
-}
-
 /** Removes differences of case, dashes and camelCase. It truncates long words, because no known word is that long. */
 function plainWord(word: string): string {
   return word

@@ -64,10 +64,10 @@ export function count(number: number, word: string): string {
   return `${grouped(number)} ${word}${number === 1 ? '' : 's'}`
 }
 
-/** Returns `; did you mean "x"?`, or an empty text when no word is near. */
+/** Returns `; did you mean "x"?`, or an empty text when no word is near. It cuts nothing, so that it runs on Node too, without sha256. */
 export function didYouMean(word: string, known: readonly string[]): string {
   const name = nearest(word, known)
-  return name === undefined ? '' : `; did you mean ${quote(name)}?`
+  return name === undefined ? '' : `; did you mean ${visible(JSON.stringify(name))}?`
 }
 
 /**

@@ -4,7 +4,7 @@ import { LivelockError } from '../kernel/engine.ts'
 import { advances, blockersOf, matches, select } from '../kernel/select.ts'
 import { errorText } from '../kit/errors.ts'
 import { isObject } from '../kit/json.ts'
-import { suggestion } from '../kit/nearest.ts'
+import { didYouMean } from '../kit/text.ts'
 import type { BPEvent, DetailOf, EventDetails, ProgramEvent, RulesFunction, StepBid } from './behavioral/b-thread.ts'
 import { asEvent, bidOf, bSync, bThread } from './behavioral/b-thread.ts'
 
@@ -270,7 +270,7 @@ export function useBehavioral<D extends EventDetails, Context extends object = o
       const { id } = asEvent(event, 'trigger: the event')
       const allowed = `Only public event types can be triggered: [${publicEvents.join(', ')}]`
       if (!publicEvents.includes(id))
-        throw new UnauthorizedEvent(`Event type "${id}" is not allowed. ${allowed}${suggestion(id, publicEvents)}`)
+        throw new UnauthorizedEvent(`Event type "${id}" is not allowed. ${allowed}${didYouMean(id, publicEvents)}`)
       engine.trigger(event)
     }
     return Object.assign(outer, { onEmit: (listener: (output: Output) => void) => joined(outputs, listener), disconnect })

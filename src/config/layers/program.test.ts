@@ -105,7 +105,7 @@ describe.if(needs('bwrap'))('a configuration program', () => {
     ['exports nothing', 'export const config = {}', /it has no default export; write: export default defineConfig\(\{ … \}\)/],
     ['imports a file', 'import x from "./x.ts"; export default x', /it fails: it imports ".\/x.ts"; it can import only defineConfig/],
     ['imports later', 'export default await import("node:fs")', /it fails: /],
-    ['is no object', 'export default "x"', /Invalid input: expected object, received string; found "x"/],
+    ['is not an object', 'export default "x"', /Invalid input: expected object, received string; found "x"/],
   ])('that %s is stopped with a sentence', (_, source, message) => {
     expect(problems(source)).toEqual([expect.stringMatching(new RegExp(`^\\./braidclaw\\.config\\.ts: .*(?:${message.source})`))])
     expect(kept()).not.toContain(expect.stringContaining('tmp'))

@@ -3,7 +3,7 @@
 import type { Bid, KernelEvent, Pattern } from '../../kernel/thread.ts'
 import { errorText } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
-import { suggestion } from '../../kit/nearest.ts'
+import { didYouMean } from '../../kit/text.ts'
 
 /** Maps event types to their details. In the place of a detail D, a map may give the type of its handler, `(detail: D) => void`. */
 // biome-ignore lint/suspicious/noExplicitAny: a program without a map of its own has details of any type
@@ -52,7 +52,7 @@ const members = ['request', 'waitFor', 'block', 'interrupt']
 export function bSync<D extends EventDetails = EventDetails>(idioms: Idioms<D>): RulesFunction
 export function bSync(idioms: Idioms): RulesFunction {
   const wrong = Object.keys(idioms).find((key) => !members.includes(key))
-  if (wrong !== undefined) throw new TypeError(`bSync: "${wrong}"; a step has ${members.join(', ')}${suggestion(wrong, members)}`)
+  if (wrong !== undefined) throw new TypeError(`bSync: "${wrong}"; a step has ${members.join(', ')}${didYouMean(wrong, members)}`)
   bidOf('bSync', idioms)
   function* run() {
     yield idioms

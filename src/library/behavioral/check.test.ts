@@ -1,4 +1,4 @@
-/** What the checker finds in a behavioral program, that it explores what the engine runs, and what it says of a wrong program. */
+/** Tests the checker of behavioral programs: its findings, that it explores what the engine runs, and its messages about a wrong program. */
 
 import { describe, expect, test } from 'bun:test'
 import { dice } from '../../../test/support/dice.ts'

@@ -5,7 +5,7 @@ import { explore, LIVELOCK } from '../../kernel/explore.ts'
 import { advance, bidsOf, explainBids, matches, frontier as open, type Selection } from '../../kernel/select.ts'
 import type { Bid, BThread as KernelThread, Pattern } from '../../kernel/thread.ts'
 import type { Json } from '../../kit/json.ts'
-import { suggestion } from '../../kit/nearest.ts'
+import { didYouMean } from '../../kit/text.ts'
 import type { BPEvent, BPListener, BPListeners, Idioms, ProgramEvent, Repeat, RulesFunction } from './b-thread.ts'
 import { asEvent, bidOf, bSync, bThread, listOf, patternOf } from './b-thread.ts'
 
@@ -66,7 +66,7 @@ function modelOf(program: Program): Model {
   const members = ['threads', 'publicEvents', 'events', 'never']
   const wrong = Object.keys(program).find((key) => !members.includes(key))
   if (wrong !== undefined)
-    throw new TypeError(`the program has "${wrong}"; a program has ${members.join(', ')}${suggestion(wrong, members)}`)
+    throw new TypeError(`the program has "${wrong}"; a program has ${members.join(', ')}${didYouMean(wrong, members)}`)
   const threads = [beginning, ...Object.entries(program.threads).map(([name, thread], at) => stepThread(name, thread, at))]
   const bids = threads.flatMap((thread) => thread.bids)
   const heard = bids.flatMap(({ wait = [], interrupt = [] }) => typesOf([...wait, ...interrupt]))
@@ -190,7 +190,7 @@ function after(model: Model, before: readonly Json[], wanted: ProgramEvent): rea
 
 function checkType({ types }: Model, type: string): void {
   if (!types.includes(type))
-    throw new TypeError(`"${type}" is not an event of this program (${types.join(', ')})${suggestion(type, types)}`)
+    throw new TypeError(`"${type}" is not an event of this program (${types.join(', ')})${didYouMean(type, types)}`)
 }
 
 /** Spells a listener for people: the type, the pattern as JSON, or the start of a function's text. */

@@ -1,4 +1,4 @@
-/** What goes wrong in a program, who learns of it, and that the program continues. */
+/** Tests errors in a program: who learns of them, and that the program continues. */
 
 import { describe, expect, test } from 'bun:test'
 import { request, start, times, waitFor } from '../../../test/support/behavioral-program.ts'

@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { isObject, parseJson } from '../../kit/json.ts'
-import { suggestion } from '../../kit/nearest.ts'
+import { didYouMean } from '../../kit/text.ts'
 
 /** The longest line in bytes, and the longest reply of a client's model in characters. */
 export const longestLine = 16 * 1024 * 1024
@@ -62,7 +62,7 @@ export function readLine(given: string, isFramed: boolean): ReadLine {
   const known = isFramed ? Object.keys(clientLine.shape) : ['hello', 'prompt']
   const unknown = names.find((name) => !known.includes(name))
   if (unknown !== undefined) {
-    const advice = unknown in clientLine.shape ? '; begin with a line {"hello": {"protocol": 1}} to use it' : suggestion(unknown, known)
+    const advice = unknown in clientLine.shape ? '; begin with a line {"hello": {"protocol": 1}} to use it' : didYouMean(unknown, known)
     return fail(`"${unknown}" is not known here${advice}`)
   }
   if (names.length !== 1)
@@ -76,5 +76,5 @@ function tell(issue: z.core.$ZodIssue): string {
   const place = issue.path.join('.')
   if (issue.code !== 'unrecognized_keys') return `"${place}": ${issue.message}`
   const part = Object.entries(parts).find(([name]) => name === place)?.[1]
-  return `"${place}" has the unknown member "${issue.keys[0]}"${suggestion(issue.keys[0] ?? '', part && 'shape' in part ? Object.keys(part.shape) : [])}`
+  return `"${place}" has the unknown member "${issue.keys[0]}"${didYouMean(issue.keys[0] ?? '', part && 'shape' in part ? Object.keys(part.shape) : [])}`
 }

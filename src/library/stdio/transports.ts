@@ -3,7 +3,7 @@
 import { errorResponse, HttpError, quiet } from '../../http/http-error.ts'
 import { readJsonBody } from '../../http/json-body.ts'
 import { errorText } from '../../kit/errors.ts'
-import { suggestion } from '../../kit/nearest.ts'
+import { didYouMean } from '../../kit/text.ts'
 import { fieldsOf } from '../../kit/wire.ts'
 import type { BraidClaw } from '../agent/agent-api.ts'
 import { eventsOf, type LineOutput, type SessionEnd, serveSession } from './session.ts'
@@ -60,7 +60,7 @@ async function promptOf(request: Request): Promise<string> {
   const { prompt, ...others } = fieldsOf(value)
   const [unknown] = Object.keys(others)
   if (unknown !== undefined)
-    throw new HttpError(400, 'unknown_member', `"${unknown}" is not known${suggestion(unknown, ['prompt'])}; send {"prompt": "…"}`)
+    throw new HttpError(400, 'unknown_member', `"${unknown}" is not known${didYouMean(unknown, ['prompt'])}; send {"prompt": "…"}`)
   if (typeof prompt === 'string') return prompt
   throw new HttpError(400, 'no_prompt', `"prompt" is ${typeof prompt}; send {"prompt": "…"} with a text`)
 }

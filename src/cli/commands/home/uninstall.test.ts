@@ -51,7 +51,7 @@ test.each([
   expect(installed(place, { [lock]: '' })).toEqual({ update: `${cd} ${update}`, remove: `${cd} ${remove}` })
 })
 
-test('a project in a folder named lib is no global prefix', () => {
+test('a project in a folder named lib is not the global prefix', () => {
   expect(installed('work/lib', { 'package.json': '{}' }).update).toBe('cd /work/lib && npm install braidclaw@latest')
 })
 
