@@ -29,11 +29,12 @@ export function createAgent(options: AgentOptions = {}): BraidClaw {
   const functions = prepareThreads(threads.filter(isThread))
   const brought = { tools, rules: threads.filter(isRule), threads: functions, provider, modelCall }
   const { model, permissionMode, maxTurns, conversation = 'new', threads: _, ...around } = options
-  return conversationAgent(brought, cwd, () => {
+  const agent = conversationAgent(brought, cwd, () => {
     const context = { ...silentContext({ ...around, channels: channelRows }), cwd }
     const setup = loadSetup(context, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
     return { setup, which: choiceOf(conversation), options: { channel: 'library' } }
   })
+  return { ...agent, options }
 }
 
 function choiceOf(conversation: string): ConversationChoice {

@@ -22,6 +22,7 @@ export const entries: readonly Entry[] = [
   { subpath: './discovery', source: 'src/library/discovery.ts', node: 'same' },
   { subpath: './formatters', source: 'src/library/formatters.ts', node: 'same' },
   { subpath: './relations', source: 'src/library/relations.ts', node: 'same' },
+  { subpath: './sandbox', source: 'src/library/remote/sandbox.ts', node: 'same' },
   { subpath: './tools', source: 'src/library/tools.ts', node: 'same' },
   { subpath: './transports', source: 'src/library/stdio/transports.ts', node: 'same' },
   { subpath: './unix', source: 'src/unix.ts', node: 'src/library/remote/unix.ts' },

@@ -179,6 +179,8 @@ export type Conversation = {
    * others. Never rejects.
    */
   readPictures(pictures: readonly Picture[], signal: AbortSignal): Promise<readonly PictureText[]>
+  /** Returns the model that answers here, for calls outside of any turn: each is recorded, and reserves budget. */
+  sideModel(): Promise<Provider>
   /** Records that the next message has content of others, for the rules that watch where data goes. */
   readsUntrusted(): Promise<void>
   /** Cancels the running turn, and resolves when it has ended. */

@@ -12,15 +12,21 @@ export type ModelPiece =
   | { readonly type: 'tool_use'; readonly name: string; readonly input: JsonObject; readonly id?: string }
   | { readonly type: 'done' }
 
-export type ModelCall = (messages: readonly Message[], tools: readonly ToolSpec[], signal: AbortSignal) => AsyncIterable<ModelPiece>
+/** `system` is the system prompt. */
+export type ModelCall = (
+  messages: readonly Message[],
+  tools: readonly ToolSpec[],
+  signal: AbortSignal,
+  about: { readonly system: string },
+) => AsyncIterable<ModelPiece>
 
 export function modelCallProvider(modelCall: ModelCall): Provider {
   const provider: Provider = {
     name: 'modelCall',
     capabilities: () => ({ streaming: true, tools: true, thinking: true, contextTokens: 0 }),
-    async *chat({ messages, tools, model }, signal): AsyncGenerator<ModelChunk> {
+    async *chat({ systemPrompt: system, messages, tools, model }, signal): AsyncGenerator<ModelChunk> {
       const parts: Part[] = []
-      for await (const piece of modelCall(messages, tools, signal)) {
+      for await (const piece of modelCall(messages, tools, signal, { system })) {
         if (piece.type === 'done') break
         if (piece.type === 'tool_use')
           parts.push({ type: 'call', id: piece.id ?? `call_${parts.length + 1}`, name: piece.name, input: piece.input })

@@ -7,9 +7,9 @@ export type ChildEnvironment = { readonly [name: string]: string }
 
 /**
  * An absolute path of a folder or file that the command may read. With `from` (a file), the command sees the content of `from` at `path`. A
- * sandbox without mounts starts the program `from` when the command names `path`.
+ * sandbox without mounts starts the program `from` when the command names `path`. With `writable` the command may also write there.
  */
-export type ReadablePath = { readonly path: string; readonly from?: string }
+export type ReadablePath = { readonly path: string; readonly from?: string; readonly writable?: true }
 
 /** `argv[0]` is the executable, absolute or on the PATH of `env`; `env` is the complete environment of the child. */
 export type SpawnPlan = {
@@ -27,6 +27,8 @@ export type SpawnPlan = {
   readonly outside?: (OutsideGit & { readonly index?: string; readonly hidden: readonly string[] }) | undefined
   /** Makes the workspace read-only for this command. */
   readonly readOnly?: boolean
+  /** Absolute real paths in the workspace: a command that works on the workspace itself can write only there. Absent: everywhere. */
+  readonly writablePaths?: readonly string[] | undefined
   /**
    * `private`: the command works on a view of the workspace, and its changes stay outside the workspace until somebody applies them. A
    * sandbox that cannot provide a view then refuses the command. `direct`, also when absent: it writes to the workspace itself.
@@ -47,7 +49,7 @@ export type SpawnPlan = {
 export type CacheOwner = { readonly conversation: string; readonly terms: string }
 
 /** The facts of a command that decide how its sandbox is started ahead of it. */
-export type Ahead = Pick<SpawnPlan, 'readablePaths' | 'outside' | 'readOnly' | 'view' | 'caches' | 'loopback'>
+export type Ahead = Pick<SpawnPlan, 'readablePaths' | 'outside' | 'readOnly' | 'writablePaths' | 'view' | 'caches' | 'loopback'>
 
 /** A network namespace with only a loopback interface: `words` precede a command line that enters it. */
 export type Loopback = { readonly key: string; readonly words: readonly string[]; isOpen(): boolean; close(): void }

@@ -1,4 +1,4 @@
-/** Lets a single command read extra paths: as mounts or, in a sandbox without mounts, by starting the replacement file itself. */
+/** Lets a single command reach extra paths: as mounts or, in a sandbox without mounts, by starting the replacement file itself. */
 
 import { statSync } from 'node:fs'
 import type { ReadablePath, SpawnPlan } from './contract.ts'
@@ -8,7 +8,7 @@ export function readableMounts(paths: readonly ReadablePath[]): { readonly key: 
   const ordered = paths.toSorted((a, b) => Number(a.from !== undefined) - Number(b.from !== undefined))
   return {
     key: ordered.map(({ path, from = path }) => `${path}\t${from}\t${statSync(from, { throwIfNoEntry: false })?.ino}`).join('\n'),
-    arguments: ordered.flatMap(({ path, from = path }) => ['--ro-bind', from, path]),
+    arguments: ordered.flatMap(({ path, from = path, writable }) => [writable ? '--bind' : '--ro-bind', from, path]),
   }
 }
 

@@ -1,7 +1,7 @@
 /** The sections of docs/library.md about own tools, stdio, transports and Node, run as they stand there. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readLine } from '../../src/library/stdio/protocol.ts'
@@ -15,7 +15,11 @@ const blocksOf = (title: string) => [...sectionOf(title).matchAll(/```\w*\n([\s\
 
 const dir = mkdtempSync(join(tmpdir(), 'braidclaw-library-docs-'))
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
-const entries: { readonly [name: string]: string } = { node: 'src/library/remote/agent.ts', transports: 'src/library/stdio/transports.ts' }
+const entries: { readonly [name: string]: string } = {
+  node: 'src/library/remote/agent.ts',
+  transports: 'src/library/stdio/transports.ts',
+  sandbox: 'src/library/remote/sandbox.ts',
+}
 beforeAll(async () => {
   for (const [name, path] of Object.entries(entries)) {
     const built = await Bun.build({ entrypoints: [join(root, path)], target: 'node', format: 'esm' })
@@ -25,10 +29,12 @@ beforeAll(async () => {
 
 async function printed(program: string, under: 'node' | 'bun'): Promise<string> {
   using at = nest()
+  mkdirSync(join(at.workspace, 'src'))
   const file = join(at.dir, 'program.mjs')
   const agent = under === 'node' ? join(dir, 'node.mjs') : join(root, 'src/agent.ts')
   const code = program
     .replace("'braidclaw'", JSON.stringify(agent))
+    .replace("'braidclaw/sandbox'", JSON.stringify(join(dir, 'sandbox.mjs')))
     .replace("'braidclaw/transports'", JSON.stringify(join(dir, 'transports.mjs')))
   writeFileSync(file, code.replace("'zod'", JSON.stringify(join(root, 'node_modules/zod/index.js'))))
   const argv = under === 'node' ? ['node', file] : [process.execPath, '--config=/dev/null', '--no-env-file', '--no-install', file]
@@ -44,6 +50,11 @@ async function printed(program: string, under: 'node' | 'bun'): Promise<string> 
 describe.each(needs('node') ? (['bun', 'node'] as const) : (['bun'] as const))('on %s', (under) => {
   test.each(['Tools of your program', 'Transports'])('the program of "%s" prints what the page says', async (title) => {
     const [program = '', output] = blocksOf(title)
+    expect(await printed(program, under)).toBe(output ?? 'nothing')
+  })
+
+  test.if(needs('bwrap'))('the program of "A whole agent in a sandbox" prints what the page says', async () => {
+    const [program = '', output] = blocksOf('A whole agent in a sandbox')
     expect(await printed(program, under)).toBe(output ?? 'nothing')
   })
 })

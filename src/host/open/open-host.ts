@@ -54,7 +54,7 @@ export async function openHost(given: Setup, { ahead = true }: OpenHostOptions =
   const settled = lazy(async () => {
     const isLeft = async () => hasViews && (await import('../../sandbox/private-folder.ts')).hasLeftovers(setup.paths.home)
     if ((recovered.last === undefined || !hasLeft(recovered.last)) && !(await isLeft())) return
-    const { settleChanges } = await import('../records/integrity/open-kept-changes.ts')
+    const { settleChanges } = await keptChanges()
     await settleChanges(setup, home.record)
   })
 
@@ -82,7 +82,7 @@ export async function openHost(given: Setup, { ahead = true }: OpenHostOptions =
   }
 
   const changes = lazy(async (): Promise<KeptChanges> => {
-    const { openKeptChanges, withReceipt } = await import('../records/integrity/open-kept-changes.ts')
+    const { openKeptChanges, withReceipt } = await keptChanges()
     return {
       store: await openKeptChanges(setup, async (use) => use(home.memory)),
       withReceipt: (what, act) => withReceipt(home.record, what, act),
@@ -167,6 +167,8 @@ export async function withConversation<T>(
     await host.close()
   }
 }
+
+const keptChanges = () => import('../records/integrity/open-kept-changes.ts')
 
 function hasSandboxFolders(home: string): boolean {
   const run = join(home, 'run')

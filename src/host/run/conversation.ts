@@ -119,6 +119,10 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const readsUntrusted = async () => void (await home.recorder.add(() => memory.labels.keep(conversationId, ['reads_untrusted'])))
   log('info', 'channel started', { channel: options.channel })
   log('info', 'conversation started', { conversation: conversationId })
+  const counting = async () => {
+    const payer = payerOf(opening, conversationId)
+    return { memory, payer, meter: (await metersOf(home, setup, payer))() }
+  }
   const endJobs = async (why: string) => toolRuntime.current()?.jobs.endAll(why)
   return {
     stop(reason) {
@@ -169,15 +173,15 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       async compact(how) {
         if (!prompts.needsCompaction()) return
         const { compactConversation } = await sideCalls()
-        const payer = payerOf(opening, conversationId)
-        const meters = await metersOf(home, setup, payer)
-        await compactConversation({ ...how, setup, memory, conversationId, provider: answering, window, payer, meter: meters() })
+        await compactConversation({ ...how, ...(await counting()), setup, conversationId, provider: answering, window })
       },
       async readPictures(pictures, signal) {
         const { readPictures } = await sideCalls()
-        const payer = payerOf(opening, conversationId)
-        const meters = await metersOf(home, setup, payer)
-        return readPictures({ profile, memory, payer, meter: meters(), marked: readsUntrusted, pictures, signal })
+        return readPictures({ ...(await counting()), profile, marked: readsUntrusted, pictures, signal })
+      },
+      async sideModel() {
+        const { counted } = await sideCalls()
+        return counted(answering, await counting())
       },
       readsUntrusted,
       async close() {

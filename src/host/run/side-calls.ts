@@ -160,7 +160,7 @@ export type Counting = {
 }
 
 /** Returns the same provider for calls that belong to no run; the use of each is recorded, and reserves budget. */
-function counted(provider: Provider, { memory, payer, meter }: Counting): Provider {
+export function counted(provider: Provider, { memory, payer, meter }: Counting): Provider {
   async function keep(model: string, used: Usage | 'unknown'): Promise<void> {
     const table = createSpendTable(memory.store, Date.now)
     table.addSummary({ ...payer, provider: provider.name, model, priced: true }, utcDay(Date.now()), used)

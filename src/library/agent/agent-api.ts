@@ -67,6 +67,8 @@ export type AgentOptions = {
 export type AskedChanges = ChangeSet & { readonly patch: string }
 
 export type BraidClaw = {
+  /** The options of `createAgent`, from which sandboxAdapter.wrap makes another agent. */
+  readonly options?: AgentOptions
   /**
    * Runs one turn. It yields events until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A call that needs
    * approval arrives as `approval_gate`: answer with `approve`, or the question expires after ten minutes. A second turn during a running

@@ -4,6 +4,7 @@
  */
 
 import { spawn } from 'node:child_process'
+import type { Writable } from 'node:stream'
 import { within } from '../../kit/abort.ts'
 import { errorText } from '../../kit/errors.ts'
 import { parseJson } from '../../kit/json.ts'
@@ -34,8 +35,8 @@ type Known = {
 
 export type Link = ReturnType<typeof createLink>
 
-/** `hello` is the client's part of it. */
-export function createLink(options: RemoteOptions, hello: object) {
+/** `hello` is the client's part of it, and `start` starts the program. */
+export function createLink(options: RemoteOptions, hello: object, start: StartProgram) {
   const known: Known = { gates: new Map() }
   const state: { child?: LineChild | undefined; last: number; turns: number } = { last: 0, turns: 0 }
   /** Takes the lines with an id; a text says why the child has ended. */
@@ -52,7 +53,7 @@ export function createLink(options: RemoteOptions, hello: object) {
   function running(): void {
     if (state.child) return
     const onEnd = (why: string) => (state.child === child ? fail(why) : undefined)
-    const child: LineChild = startChild(options, known.conversation, { onLine, onEnd })
+    const child: LineChild = talkTo(start(known.conversation), { onLine, onEnd, log: options.log })
     state.child = child
     void child.send({ hello: { protocol: protocolVersion, client: 'the braidclaw library', credits: window, ...hello } })
   }
@@ -191,10 +192,10 @@ function createOwnCalls({ tools = [], modelCall, cwd = process.cwd() }: AgentOpt
           yield { result: { id, error: errorText(error) } }
         }
       }),
-    model: ({ id, messages, tools: offered }: NonNullable<ServerLine['model']>) =>
+    model: ({ id, system = '', messages, tools: offered }: NonNullable<ServerLine['model']>) =>
       answer(id, async function* (signal) {
         try {
-          for await (const piece of modelCall?.(messages, offered, signal) ?? []) {
+          for await (const piece of modelCall?.(messages, offered, signal, { system }) ?? []) {
             if (piece.type === 'done') break
             yield { piece: pieceOf(id, piece) }
           }
@@ -214,7 +215,52 @@ function pieceOf(id: string, piece: Exclude<ModelPiece, { type: 'done' }>): obje
   return { id, type: piece.type, content: piece.content }
 }
 
-type ChildEvents = {
+/** A running program with its streams. */
+export type RunningProgram = {
+  readonly stdin: Pick<Writable, 'writable' | 'write' | 'end' | 'on'>
+  /** Called once. */
+  listen(on: { output(piece: Uint8Array, from: 'stdout' | 'stderr'): void; end(how: string): void }): void
+  kill(): void
+  /** Hold this process alive. */
+  readonly handles: readonly object[]
+}
+
+/** `resumed`: the conversation to continue, when the program starts again. @throws Error when there is no program */
+export type StartProgram = (resumed: string | undefined) => RunningProgram
+
+/** Returns the flags of `braidclaw stdio` for an agent. */
+export function argumentsOf({ cwd, model, permissionMode, maxTurns, conversation = 'new' }: AgentOptions): string[] {
+  const flags = { workspace: cwd, model, autonomy: permissionMode, 'max-turns': maxTurns }
+  const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, String(value)]))
+  const resume = conversation === 'new' ? [] : conversation === 'latest' ? ['--continue'] : ['--resume', conversation]
+  return ['stdio', '--quiet', ...given, ...resume]
+}
+
+/** Starts the executable with all rights of this process; `more` are further flags. */
+export function startExecutable(options: RemoteOptions, more: readonly string[] = []): StartProgram {
+  const { cwd = process.cwd(), env = process.env, home } = options
+  return (resumed) => {
+    const words = argumentsOf({ ...options, cwd, conversation: resumed ?? options.conversation })
+    const child = spawn(findExecutable(options), [...words, ...more], {
+      cwd,
+      env: { PATH: process.env.PATH, ...env, ...(home === undefined ? {} : { BRAIDCLAW_HOME: home }) },
+    })
+    const { stdin, stdout, stderr } = child
+    return {
+      stdin,
+      listen({ output, end }) {
+        for (const [from, stream] of [['stdout', stdout] as const, ['stderr', stderr] as const])
+          stream.on('data', (piece: Uint8Array) => output(piece, from))
+        child.on('error', (error) => end(`could not be started (${error.message})`))
+        child.on('close', (code, signal) => end(signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`))
+      },
+      kill: () => void child.kill('SIGKILL'),
+      handles: [child, stdin, stdout, stderr],
+    }
+  }
+}
+
+type ChildEvents = Pick<AgentOptions, 'log'> & {
   onLine(line: ServerLine): void
   /** Called once, when the child has ended and its last line was read; `why` is a sentence. */
   onEnd(why: string): void
@@ -223,40 +269,33 @@ type ChildEvents = {
 /** A model request holds a whole conversation. In bytes. */
 const longestLine = 256 * 1024 * 1024
 
-type LineChild = ReturnType<typeof startChild>
+type LineChild = ReturnType<typeof talkTo>
 
-/** @throws Error when there is no program */
-function startChild(options: RemoteOptions, resumed: string | undefined, { onLine, onEnd }: ChildEvents) {
-  const { cwd = process.cwd(), env = process.env, home, log: tell } = options
-  const child = spawn(findExecutable(options), argvOf({ ...options, cwd, conversation: resumed ?? options.conversation }), {
-    cwd,
-    env: { PATH: process.env.PATH, ...env, ...(home === undefined ? {} : { BRAIDCLAW_HOME: home }) },
-  })
-  const { stdin, stdout, stderr } = child
+function talkTo({ stdin, listen, kill, handles }: RunningProgram, { onLine, onEnd, log: tell }: ChildEvents) {
   const state = { said: '', ended: false, held: true }
-  const ended = new Promise<void>((resolve) => {
-    const end = (how: string) => {
-      if (state.ended) return
-      state.ended = true
-      onEnd(`the braidclaw process ${how}${state.said === '' ? '' : `: ${state.said}`}`)
-      resolve()
-    }
-    child.on('error', (error) => end(`could not be started (${error.message})`))
-    child.on('close', (code, signal) => end(signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`))
-  })
   const [lines, log] = [createLineSplitter(longestLine), createLineSplitter(65_536)]
-  stdout.on('data', (piece: Uint8Array) => {
-    for (const value of lines.push(piece).map(({ text }) => parseJson(text))) if (isServerLine(value)) onLine(value)
+  const ended = new Promise<void>((resolve) => {
+    listen({
+      output(piece, from) {
+        if (from === 'stdout') {
+          for (const value of lines.push(piece).map(({ text }) => parseJson(text))) if (isServerLine(value)) onLine(value)
+          return
+        }
+        for (const { text } of log.push(piece)) {
+          state.said = text
+          tell?.(`${text}\n`)
+        }
+      },
+      end(how) {
+        if (state.ended) return
+        state.ended = true
+        onEnd(`the braidclaw process ${how}${state.said === '' ? '' : `: ${state.said}`}`)
+        resolve()
+      },
+    })
   })
-  stderr.on('data', (piece: Uint8Array) => {
-    for (const { text } of log.push(piece)) {
-      state.said = text
-      tell?.(`${text}\n`)
-    }
-  })
-  // A child that has ended is reported by `close`.
+  // A child that has ended is reported by `end`.
   stdin.on('error', () => {})
-
   const room = createWaiters()
   stdin.on('drain', room.wake)
   void ended.then(room.wake)
@@ -270,7 +309,7 @@ function startChild(options: RemoteOptions, resumed: string | undefined, { onLin
   function hold(isHeld: boolean): void {
     if (state.held === isHeld) return
     state.held = isHeld
-    for (const handle of [child, stdin, stdout, stderr]) {
+    for (const handle of handles) {
       // Pipes of a child are sockets, whose types do not say that they can be held.
       const method: unknown = Reflect.get(handle, isHeld ? 'ref' : 'unref')
       if (typeof method === 'function') Reflect.apply(method, handle, [])
@@ -285,17 +324,10 @@ function startChild(options: RemoteOptions, resumed: string | undefined, { onLin
       hold(true)
       void send({ close: true })
       stdin.end()
-      const late = setTimeout(() => child.kill('SIGKILL'), graceMs)
+      const late = setTimeout(kill, graceMs)
       await ended
       clearTimeout(late)
     },
-    kill: () => void child.kill('SIGKILL'),
+    kill,
   }
-}
-
-function argvOf({ cwd, model, permissionMode, maxTurns, conversation = 'new' }: RemoteOptions): string[] {
-  const flags = { workspace: cwd, model, autonomy: permissionMode, 'max-turns': maxTurns }
-  const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, String(value)]))
-  const resume = conversation === 'new' ? [] : conversation === 'latest' ? ['--continue'] : ['--resume', conversation]
-  return ['stdio', '--quiet', ...given, ...resume]
 }

@@ -21,7 +21,13 @@ export type ServerLine = {
   readonly rejected?: string | null
   readonly changes?: AskedChanges | null
   readonly call?: { readonly id: string; readonly name: string; readonly input: JsonObject }
-  readonly model?: { readonly id: string; readonly messages: readonly Message[]; readonly tools: readonly ToolSpec[] }
+  readonly model?: {
+    readonly id: string
+    /** The system prompt; absent from a version before it had this member. */
+    readonly system?: string
+    readonly messages: readonly Message[]
+    readonly tools: readonly ToolSpec[]
+  }
   /** Takes the call of this id back. */
   readonly abort?: string
   readonly error?: { readonly code: string; readonly message: string }

@@ -295,8 +295,8 @@ function createClientCalls(put: Put, ended: AbortSignal) {
     }
   }
 
-  const modelCall: ModelCall = async function* (messages, tools, signal) {
-    for await (const { piece } of ask('model', { messages, tools }, signal)) if (piece) yield pieceOf(piece)
+  const modelCall: ModelCall = async function* (messages, tools, signal, { system }) {
+    for await (const { piece } of ask('model', { system, messages, tools }, signal)) if (piece) yield pieceOf(piece)
   }
 
   return {

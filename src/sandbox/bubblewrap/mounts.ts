@@ -2,7 +2,8 @@
 
 import type { Ahead, SandboxSettings } from '../contract.ts'
 import { findUnread, forbiddenIn, hiddenInView, withForbidden } from '../protect/forbidden.ts'
-import { type Discovered, discover, guardsFor, MOST, rootNames } from '../protect/protected-mounts.ts'
+import { isWithin } from '../protect/places.ts'
+import { type Discovered, discover, type Guard, guardsFor, MOST, rootNames } from '../protect/protected-mounts.ts'
 import { type GuardMounts, guardMounts, secretsInside, type View, viewArguments } from './view.ts'
 
 type Mounting = { readonly settings: SandboxSettings; readonly view: View; readonly gitStub: string }
@@ -54,8 +55,8 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
     forget() {
       delete known.unread
     },
-    guards(make, { readablePaths, readOnly, view: kind }) {
-      const besides = { view, gitStub, readablePaths, readOnly, direct: kind !== 'private' && readOnly !== true }
+    guards(make, { readablePaths, readOnly, writablePaths, view: kind }) {
+      const besides = { view, gitStub, readablePaths, readOnly, writablePaths, direct: kind !== 'private' && readOnly !== true }
       if (view.without.has('protected paths')) return { ok: true, mounts: guardMounts({ ...besides, guards: [] }) }
       const forbidden = forbiddenIn(workspace, [...(settings.forbiddenPaths?.() ?? []), ...unread(), ...secretsInside(view)])
       if (kind === 'private') return { ok: true, mounts: guardMounts({ ...besides, guards: hiddenInView({ workspace, forbidden }) }) }
@@ -65,7 +66,9 @@ export function createMounts({ settings, view, gitStub }: Mounting): Mounts {
       if (!found.ok) return found
       const all = withForbidden({ workspace, guards: found.guards, forbidden })
       if (!all.ok) return all
-      const guards = all.guards.filter(({ type, path }) => type !== 'absent' || (!readOnly && make(path)))
+      // Everything outside of the writable paths is read-only by the mount of the workspace.
+      const isNeeded = ({ type, path }: Guard) => type === 'hide' || (writablePaths?.some((folder) => isWithin(path, folder)) ?? true)
+      const guards = all.guards.filter((guard) => isNeeded(guard) && (guard.type !== 'absent' || (!readOnly && make(guard.path))))
       return { ok: true, mounts: guardMounts({ ...besides, guards }) }
     },
   }

@@ -98,6 +98,7 @@ type Guarding = {
   readonly gitStub: string
   readonly readablePaths?: readonly ReadablePath[]
   readonly readOnly?: boolean
+  readonly writablePaths?: readonly string[] | undefined
   /** The command works on the workspace itself. */
   readonly direct?: boolean
 }
@@ -115,14 +116,16 @@ export type GuardMounts = {
  * `gitStub` is a file with the content of the place holder for git's `commondir`: bubblewrap may read these arguments before the place
  * holder exists.
  */
-export function guardMounts({ view, guards, gitStub, readablePaths = [], readOnly = false, direct = false }: Guarding): GuardMounts {
+export function guardMounts(guarding: Guarding): GuardMounts {
+  const { view, guards, gitStub, readablePaths = [], readOnly = false, writablePaths, direct = false } = guarding
   const there = guards.filter(({ type }) => type !== 'absent')
   const hidden = there.filter(({ type }) => type === 'hide').map(({ path }) => path)
   const secrets = secretsInside(view)
   const { workspace } = view.places
   const readable = readableMounts(readablePaths)
   const early = [
-    ...(readOnly ? ['--ro-bind', workspace, workspace] : []),
+    ...(readOnly || writablePaths ? ['--ro-bind', workspace, workspace] : []),
+    ...(writablePaths ?? []).flatMap((path) => ['--bind', path, path]),
     ...(direct ? (view.filesystem?.direct ?? []) : []),
     ...there
       .filter(({ type }) => type !== 'hide')

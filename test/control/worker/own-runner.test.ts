@@ -83,13 +83,13 @@ test('after the yes a worker that started later goes on in its conversation and 
   const { plane, place } = given()
   const seen: string[] = []
   /** Writes a file, then asks for something that needs a yes, then says what it remembers. */
-  const model: ModelCall = async function* (messages, _tools, signal) {
+  const model: ModelCall = async function* (messages, _tools, signal, about) {
     const texts = messages.map((message) => (message.role === 'tool' ? message.content : ''))
     const asked = messages.filter(({ role }) => role === 'user').length
     seen.push(`${asked} ${texts.filter((text) => text !== '').length}`)
-    if (texts.every((text) => text === '')) yield* calling('file_write', { path: 'new.md', content: 'kept\n' })([], [], signal)
+    if (texts.every((text) => text === '')) yield* calling('file_write', { path: 'new.md', content: 'kept\n' })([], [], signal, about)
     else if (messages.at(-1)?.role === 'tool' && asked === 1)
-      yield* calling('http', { url: 'http://example.invalid/', method: 'POST' })([], [], signal)
+      yield* calling('http', { url: 'http://example.invalid/', method: 'POST' })([], [], signal, about)
     else yield { type: 'text', content: 'all done' }
   }
   expect((await work(model)).end).toBe('waiting')

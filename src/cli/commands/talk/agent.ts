@@ -17,10 +17,12 @@ import { pasteable } from '../../args/resolve-command.ts'
 import { acceptance, conversationOf, formatOf, turnFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
+import { type Confiner, confinedChannel, confinedFlags, confinerOf } from './confined-channel.ts'
 
 const flags = {
   message: { type: 'text', short: 'm', about: 'Run one turn with this message and exit; text on stdin is appended' },
   ...turnFlags,
+  ...confinedFlags,
   continueTurn: {
     type: 'boolean',
     about: 'Continue the last turn of the conversation (-c, which is the default, or --resume), which was interrupted or ran into a limit',
@@ -70,7 +72,10 @@ export const agent = command({
     const message = given.continueTurn ? undefined : await messageOf({ message: given.message, advice }, context)
     noteOffline(setup)
     sayWhere(setup)
-    const talk: Talk = { setup, flags: given, ...(activeAgent ? { activeAgent } : {}) }
+    const confiner = await confinerOf(given)
+    if (confiner && (given.attempts ?? given.continueTurn) !== undefined)
+      throw new CliExit(exitCodes.usage, 'error: --confined has no --attempts and no --continue-turn; leave them out')
+    const talk: Talk = { setup, flags: given, confiner, ...(activeAgent ? { activeAgent } : {}) }
     if (given.attempts !== undefined) return attempt(talk, message)
     if (given.keep !== undefined) throw new CliExit(exitCodes.usage, 'error: --keep belongs to --attempts')
     if (message === undefined && !given.continueTurn) return converse(talk)
@@ -98,7 +103,12 @@ function question(words: readonly string[]): string | undefined {
 
 const advice = 'pass -m "message", pipe text in, or run it in a terminal for a conversation'
 
-type Talk = { readonly setup: CliSetup; readonly flags: AgentFlags; readonly activeAgent?: ActiveAgent }
+type Talk = {
+  readonly setup: CliSetup
+  readonly flags: AgentFlags
+  readonly confiner: Confiner | undefined
+  readonly activeAgent?: ActiveAgent
+}
 
 async function attempt({ setup, flags }: Talk, prompt: string | undefined): Promise<void> {
   const { attempts: count = 2, keep, continue: latest, resume, model, agent, autonomy, maxTurns, approveAllMedium } = flags
@@ -113,7 +123,7 @@ async function attempt({ setup, flags }: Talk, prompt: string | undefined): Prom
 }
 
 /** Runs one turn; without a prompt it continues the last turn. */
-async function oneTurn({ setup, flags, activeAgent }: Talk, prompt: string | undefined): Promise<number> {
+async function oneTurn({ setup, flags, confiner, activeAgent }: Talk, prompt: string | undefined): Promise<number> {
   const ask = terminalPrompt(setup.context)
   const latest = flags.continue || (flags.continueTurn && flags.resume === undefined)
   const which = conversationOf({ ...flags, continue: latest }, activeAgent?.session)
@@ -121,13 +131,14 @@ async function oneTurn({ setup, flags, activeAgent }: Talk, prompt: string | und
   const tell = format === 'text' ? { tell: tellOnStderr(setup.context) } : {}
   const options = { channel: 'cli', ...tell, ...activeAgent?.request, ...acceptance(flags) }
   const channel = createQuestionChannel({ setup, which, options, format, prompt, sayUsage: true, ...(ask ? { ask } : {}) })
-  await runChannel(setup, channel)
+  await runChannel(setup, confiner ? confinedChannel(channel, setup, confiner) : channel)
   return channel.exitCode() ?? exitCodes.error
 }
 
 async function converse(talk: Talk): Promise<void> {
   const { createTerminalChannel } = await import('../../../channels/terminal/conversation-loop.ts')
-  await runChannel(talk.setup, createTerminalChannel(conversingOf(talk)))
+  const channel = createTerminalChannel(conversingOf(talk))
+  await runChannel(talk.setup, talk.confiner ? confinedChannel(channel, talk.setup, talk.confiner) : channel)
 }
 
 function conversingOf({ setup, flags, activeAgent }: Talk): LoopOptions {

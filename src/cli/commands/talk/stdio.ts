@@ -13,14 +13,17 @@ import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { within } from '../../../kit/abort.ts'
 import { errnoOf } from '../../../kit/errors.ts'
-import { conversationAgent, type Opening } from '../../../library/agent/conversation-agent.ts'
+import type { BraidClaw, ProgramParts } from '../../../library/agent/agent-api.ts'
+import { conversationAgent } from '../../../library/agent/conversation-agent.ts'
 import { goodbyeMs, type SessionEnd, serveSession } from '../../../library/stdio/session.ts'
 import { command, type Flags } from '../../args/command.ts'
 import { acceptance, conversationOf, turnFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
+import { confinedFlags, confinerOf } from './confined-channel.ts'
 
-const { outputFormat: _, json: __, ...flags } = turnFlags satisfies Flags
+const { outputFormat: _, json: __, ...turn } = turnFlags satisfies Flags
+const flags = { ...turn, ...confinedFlags } as const satisfies Flags
 
 export const stdio = command({
   flags,
@@ -39,13 +42,18 @@ export const stdio = command({
     const activeAgent = setup.config.defaultAgent === undefined ? undefined : await activeAgentOf(setup)
     noteOffline(setup)
     const which = conversationOf(given, activeAgent?.session)
-    const end = await serve({ setup, which, options: { ...activeAgent?.request, ...acceptance(given), channel: 'stdio' } })
+    const opening = { setup, which, options: { ...activeAgent?.request, ...acceptance(given), channel: 'stdio' } }
+    const confiner = await confinerOf(given)
+    const { workspaceDir } = setup.config
+    const end = await serve((client = { tools: [], rules: [] }) =>
+      confiner ? confiner.confine({ setup, which, parts: client }) : conversationAgent(client, workspaceDir, () => opening),
+    )
     if (end !== 'answered') throw new CliExit(exitCodes[end])
   },
 })
 
 /** Serves until stdin ends. @returns how the session ended, for the exit code. @throws FailureError `error` when stdout cannot be written */
-async function serve(opening: Opening): Promise<SessionEnd> {
+async function serve(open: (client?: ProgramParts) => BraidClaw): Promise<SessionEnd> {
   // The session escapes its lines, and waits for a slow reader: the printer would block this process.
   const output = createWriteStream('', { fd: 1, autoClose: false })
   const interrupt = onInterrupt(() => {})
@@ -56,7 +64,7 @@ async function serve(opening: Opening): Promise<SessionEnd> {
     output,
     version,
     signal: interrupt.signal,
-    open: (client = { tools: [], rules: [] }) => conversationAgent(client, opening.setup.config.workspaceDir, () => opening),
+    open,
     async unanswered(gateId, agent) {
       const proposal = agent.gate(gateId)
       if (proposal) await refusedBy(agent)(gateId, proposal)

@@ -10,7 +10,7 @@ import type { Config } from '../../../config/config.ts'
 import { errorText } from '../../../kit/errors.ts'
 import { databaseFiles } from '../../../memory/database-file.ts'
 import { filesOf } from '../../../receipts/segments.ts'
-import type { Ahead, Loopback, Sandbox, SandboxKind } from '../../../sandbox/contract.ts'
+import type { Ahead, Limits, Loopback, Sandbox, SandboxKind } from '../../../sandbox/contract.ts'
 import type { Trial } from '../../../sandbox/trial.ts'
 import { notWorking, trialKey } from '../../../sandbox/trial-key.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
@@ -51,7 +51,12 @@ export type SandboxPool = {
   close(): void
 }
 
-type SandboxContext = { readonly setup: Setup; readonly policy: Policy }
+type SandboxContext = {
+  readonly setup: Setup
+  readonly policy: Policy
+  /** Replaces the limits of a command. */
+  readonly limits?: Partial<Limits>
+}
 
 type Shared = Confinement & { users: number; idle?: ReturnType<typeof setTimeout> }
 
@@ -158,12 +163,17 @@ function createLazy(kind: SandboxKind, around: SandboxContext, hosts: readonly s
   const state: { made?: ReturnType<typeof make> | undefined; sandbox?: Sandbox; closed: boolean } = { closed: false }
 
   async function make() {
-    const { setup, policy } = around
+    const { setup, policy, limits } = around
     const [{ createSandbox }, { settingsFor }] = await Promise.all([
       import('../../../sandbox/create-sandbox.ts'),
       import('./sandbox-settings.ts'),
     ])
-    const own = { secretPaths: outsideHome(setup), tried: isSandboxTried(setup, kind), cpuSeconds: cpuSecondsOf(setup.config.limits) }
+    const own = {
+      secretPaths: outsideHome(setup),
+      tried: isSandboxTried(setup, kind),
+      cpuSeconds: cpuSecondsOf(setup.config.limits),
+      ...limits,
+    }
     const created = await createSandbox(await settingsFor({ kind, setup, policy, hosts, own }))
     if (!created.ok) {
       state.made = undefined

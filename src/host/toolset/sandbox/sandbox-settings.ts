@@ -1,7 +1,7 @@
 /** Gathers what a sandbox is created with; loaded when the first command needs one. */
 
 import { totalmem } from 'node:os'
-import type { SandboxKind, SandboxSettings } from '../../../sandbox/contract.ts'
+import type { Limits, SandboxKind, SandboxSettings } from '../../../sandbox/contract.ts'
 import { hideProcess } from '../../../sandbox/protect/hide.ts'
 import type { Policy } from '../../../security/policy.ts'
 import { forbiddenPlace } from '../../../security/targets/path.ts'
@@ -25,14 +25,15 @@ type SandboxRequest = {
   readonly setup: Setup
   readonly policy: Policy
   readonly hosts: readonly string[]
-  readonly own: Pick<SandboxSettings, 'secretPaths' | 'tried'> & { readonly cpuSeconds: number }
+  readonly own: Pick<SandboxSettings, 'secretPaths' | 'tried'> & Partial<Limits> & { readonly cpuSeconds: number }
 }
 
 export async function settingsFor({ kind, setup, policy, hosts, own }: SandboxRequest): Promise<SandboxSettings> {
-  const { cpuSeconds, ...shown } = own
+  const { secretPaths, tried, ...ownLimits } = own
   hideProcess()
   return {
-    ...shown,
+    secretPaths,
+    tried,
     kind,
     workspace: policy.workspace,
     home: policy.home,
@@ -44,7 +45,7 @@ export async function settingsFor({ kind, setup, policy, hosts, own }: SandboxRe
     gitUser: gitUser({ workspace: policy.workspace, home: policy.home, env: setup.context.env }),
     forbiddenCommands: policy.forbiddenCommands,
     ...(await sandboxNetwork(kind, { policy, hosts }, setup)),
-    limits: { ...limits, totalMemoryBytes: totalMemoryBytes(), cpuSeconds },
+    limits: { ...limits, totalMemoryBytes: totalMemoryBytes(), ...ownLimits },
     spawnPlain,
     log: setup.log,
   }
