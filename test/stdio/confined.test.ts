@@ -201,6 +201,30 @@ describe('how it ends', () => {
     await agent.close()
   })
 
+  real('it ends when its parent has ended, also when somebody removed the home meanwhile', async () => {
+    const at = place()
+    const program = join(at.cwd, '../program.ts')
+    const words = {
+      agent: join(import.meta.dir, '../../src/library/remote/agent.ts'),
+      sandbox: join(import.meta.dir, '../../src/library/remote/sandbox.ts'),
+    }
+    writeFileSync(
+      program,
+      `import { rmSync } from 'node:fs'
+import { createAgent } from ${JSON.stringify(words.agent)}
+import { sandboxAdapter } from ${JSON.stringify(words.sandbox)}
+const modelCall = async function* () { yield { type: 'text', content: 'hello' } }
+const agent = sandboxAdapter.wrap(createAgent({ ...${JSON.stringify(at)}, modelCall }), { enabled: true })
+for await (const event of agent.run('go')) if (event.type === 'done') console.log(event.result)
+rmSync(${JSON.stringify(at.home)}, { recursive: true })
+process.exit(0)
+`,
+    )
+    const child = Bun.spawn([process.execPath, '--config=/dev/null', '--no-env-file', program], { stdout: 'pipe', stderr: 'inherit' })
+    expect(await child.stdout.text()).toBe('hello\n')
+    while (processes(at.cwd).length > 0) await Bun.sleep(5)
+  })
+
   real('its time limit ends it, and the error names the limit', async () => {
     const ran = await run({ ...open, limits: { timeout: 2_000 } }, { modelCall: calls(shell('sleep 1000')) })
     expect(ran.events.at(-1)).toEqual({ type: 'done', stopReason: 'error' })

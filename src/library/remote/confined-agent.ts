@@ -12,6 +12,7 @@ import { FailureError } from '../../host/failure.ts'
 import { openHost } from '../../host/open/open-host.ts'
 import { policyOf } from '../../host/setup/effective-policy.ts'
 import { createConfinement } from '../../host/toolset/sandbox/command-sandbox.ts'
+import { errorText } from '../../kit/errors.ts'
 import { lazy } from '../../kit/lazy.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { ModelCall } from '../../providers/model-call.ts'
@@ -138,7 +139,8 @@ function confine(given: Setup, { allowWrite, denyRead = [], allowedDomains = [],
         listening.on?.output(piece.slice(), from)
       },
     })
-    void ended.then((how) => {
+    const failed = (error: unknown): SpawnResult => ({ ok: false, message: errorText(error) })
+    void ended.catch(failed).then((how) => {
       hideInput()
       unwatch()
       feed.kill('SIGKILL')

@@ -180,7 +180,9 @@ export function createGate({
       if (++commands === 1) renameSync(closed, opened)
     },
     shut() {
-      if (--commands === 0) renameSync(opened, closed)
+      if (--commands > 0) return
+      // Somebody may have removed the home meanwhile, and with it the gate, without which no sandbox continues.
+      attempt(() => renameSync(opened, closed))
     },
   }
 }
