@@ -4,6 +4,7 @@ import type { JsonObject } from '../kit/json.ts'
 import { cut, visible } from '../kit/text.ts'
 import type { Call, Judgement, Label, Risk } from '../runtime/event.ts'
 import type { Judge, Tool } from '../runtime/port.ts'
+import type { RuleOnChanges } from '../runtime/rules/rule-thread.ts'
 import { alwaysKey } from './always.ts'
 import { patternFlaw } from './arguments/schema-patterns.ts'
 import { createValidator, type Validator } from './arguments/tool-arguments.ts'
@@ -41,6 +42,8 @@ export type GateOptions = {
   readonly repository?: ReadRepository
   /** Absent: git ignores nothing, and nothing was answered. */
   readonly aroundWrites?: () => Promise<AroundWrites>
+  /** Asks the rules of the project about what the call of a file tool would write at this real path. */
+  readonly ruledCall?: (call: Call, path: string) => Promise<RuleOnChanges | undefined>
   readonly envHash?: string
   /** Searches calls for registered secrets; absent when no secret is registered. */
   readonly secrets?: SecretLook
@@ -137,7 +140,7 @@ async function decide({ call, tool, state, findings }: CallToDecide): Promise<Ju
     { rating, reads, command: factsOf(findings), request: requestsOf(findings), always: hasStandingApproval(plan, state) },
     state.policy,
   )
-  const permission = await unlessNotHarmless(permitted, plan, state)
+  const permission = await unlessRuled(await unlessNotHarmless(permitted, plan, state), { call, plan, state })
   if (permission.verdict !== 'deny') keep(plan, state.plans)
   const hosts = findings.flatMap(({ facts }) => (facts === undefined || facts.transfer ? [] : facts.hosts))
   const requests = findings.flatMap(({ request }) => request ?? [])
@@ -160,6 +163,16 @@ async function unlessNotHarmless(permission: Permission, { paths }: Plan, { poli
   const written = isFull ? hiddenAmong(all, policy) : all
   const reason = reasonToAsk(written, { policy, disk, around: await aroundWrites?.() })
   return reason === undefined ? permission : { ...permission, verdict: 'ask', rule: 'changes.not_harmless', reason }
+}
+
+type Permitted = Omit<Permission, 'rule'> & { readonly rule: string }
+
+/** The rules of the project hold at every level, and loosen nothing. */
+async function unlessRuled(permission: Permission, of: { call: Call; plan: Plan; state: GateState }): Promise<Permitted> {
+  const path = of.plan.paths.find(({ access }) => access === 'write')
+  if (permission.verdict === 'deny' || path === undefined) return permission
+  const ruled = await of.state.ruledCall?.(of.call, path.real ?? path.path)
+  return ruled === undefined ? permission : { ...permission, ...ruled }
 }
 
 async function planOf({ call, state, findings }: Omit<CallToDecide, 'tool'>): Promise<Plan> {
@@ -185,7 +198,7 @@ async function runsIn(findings: readonly Accepted[], { runsOf }: GateState): Pro
 function judgement(of: {
   call: Call
   plan: Plan
-  permission: Permission
+  permission: Permitted
   writes: readonly string[]
   labels: readonly Label[] | undefined
 }): Judgement {

@@ -74,6 +74,16 @@ test.if(needs('bwrap'))('a turn that reads a file loads the tools, and no sandbo
   expect(paths.filter((path) => path.startsWith('src/sandbox/bubblewrap/'))).toEqual([])
 })
 
+test.if(needs('bwrap'))('a turn that changes files loads the rules for a structure only where there are some', async () => {
+  using home = nest()
+  await Bun.write(join(home.home, '.braidclaw/config.toml'), '[security]\nautonomy = "full"\n')
+  const write = [{ calls: [{ id: 'c1', name: 'shell', args: ['{"command":"echo x >> a.md"}'] }] }, ...text]
+  const rules = ({ paths }: Loads) => paths.filter((path) => path.includes('structure'))
+  expect(rules(await turn(home, write))).toEqual([])
+  home.file('.braidclaw/structure.toml', '')
+  expect(rules(await turn(home, write)).length).toBeGreaterThan(3)
+})
+
 test('while the model thinks, the tools, the gate and the judge of commands are loaded', async () => {
   using home = nest()
   const judge = 'src/security/command/judge.ts'

@@ -195,7 +195,7 @@ export async function keepCopy({ host, setup, id, about, workspace, changes, set
   const policy = policyOf(config, paths, context.env)
   const upper = join(set, 'up')
   using look = createLook({ workspace, upper, changes })
-  const ruled = await createChangeRules(setup)(changes)
+  const ruled = await createChangeRules(setup)(changes, look)
   const judged = { policy, level: 'supervised', approved: false, look, ruled } as const
   const review = reviewChanges(changes, { ...judged, git: readMoves({ upper, changes, context: judged }) })
   const { store } = await host.changes()

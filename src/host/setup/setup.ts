@@ -89,7 +89,8 @@ export type RuleSetup = Pick<Setup, 'config' | 'paths' | 'context' | 'log' | 'ow
 
 /** Finds out whether there may be rules of the operator or the caller, without loading what reads them. */
 export function hasRules({ paths, config, ownRules = [] }: RuleSetup): boolean {
-  return ownRules.length > 0 || [`${paths.home}/rules`, `${config.workspaceDir}/.braidclaw/rules`].some((folder) => existsSync(folder))
+  const project = `${config.workspaceDir}/.braidclaw`
+  return ownRules.length > 0 || [`${paths.home}/rules`, `${project}/rules`, `${project}/structure.toml`].some((place) => existsSync(place))
 }
 
 export type WeakKey = { readonly name: string; readonly why: string }

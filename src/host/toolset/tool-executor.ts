@@ -32,6 +32,7 @@ import type { Setup } from '../api.ts'
 import { allowingToo, resolveExecutable } from '../setup/effective-policy.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { shellTimesOf } from '../setup/run-limits.ts'
+import { hasRules } from '../setup/setup.ts'
 import {
   createCommandSpawn,
   createRepositoryReader,
@@ -221,6 +222,10 @@ export async function createToolRuntime({
       runsOf: async (runs) => (await runFiles()).digestsOfRun(runs, workspace.readBytes),
       repository: createRepositoryReader(setup, policy),
       aroundWrites: async () => (await views.get()).aroundWrites(),
+      async ruledCall(call, path) {
+        const set = hasRules(setup) && sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined
+        return set && (await views.get()).ruledCall(set, relative(policy.workspace, path))
+      },
       envHash: sha256(JSON.stringify(env)),
       secrets: redactor,
     })

@@ -1,8 +1,8 @@
 /** Judges what the commands of one conversation changed, by the policy that the gate reads, and keeps the changes in the home. */
 
-import { memo } from '../../kit/lazy.ts'
+import { lazy, memo } from '../../kit/lazy.ts'
 import type { Memory } from '../../memory/memory.ts'
-import type { Change, ChangeReview } from '../../runtime/changes.ts'
+import type { Change, ChangeReview, ChangeSet } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'
 import { type RuleOnChanges, rulesOnChanges } from '../../runtime/rules/rule-thread.ts'
 import { findToolchains } from '../../sandbox/filesystem/toolchains.ts'
@@ -10,7 +10,7 @@ import { createChangeView } from '../../security/changes/change-view.ts'
 import { createHarmlessJudge } from '../../security/changes/harmless/harmless.ts'
 import type { AroundWrites } from '../../security/changes/harmless/may-pass.ts'
 import { reviewChanges } from '../../security/changes/review-changes.ts'
-import type { ReviewContext, ReviewLevel } from '../../security/changes/review-context.ts'
+import type { Look, ReviewContext, ReviewLevel } from '../../security/changes/review-context.ts'
 import {
   answeredBy,
   type ChangeRule,
@@ -27,6 +27,7 @@ import type { Policy } from '../../security/policy.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
 import { forbiddenReads } from '../../security/targets/path.ts'
 import type { About, Side } from '../../workspace/changes/contract.ts'
+import { createLook } from '../../workspace/changes/look.ts'
 import type { ChangeStore } from '../../workspace/changes/store.ts'
 import { createIgnoredPaths } from '../../workspace/git/ignored-paths.ts'
 import { readMoves } from '../../workspace/git/read-moves.ts'
@@ -53,7 +54,15 @@ export type ReviewedOptions = {
 
 type Act = Parameters<ViewsOptions['review']>[0]
 
-export type ReviewedViews = CommandViews & { readonly sweep: Sweep; aroundWrites(): AroundWrites }
+export type ReviewedViews = CommandViews & {
+  readonly sweep: Sweep
+  aroundWrites(): AroundWrites
+  /** Asks the rules of the project about what the call of a file tool would change at this path. */
+  ruledCall(set: ChangeSet, path: string): Promise<RuleOnChanges | undefined>
+}
+
+/** Longer files have no imports that a rule looks at. */
+const mostRead = 16 * 1024 * 1024
 
 /** Opens nothing before a command has changed something. */
 export function createReviewedViews({
@@ -91,6 +100,7 @@ export function createReviewedViews({
       judged,
     )
   const store = openChanges(setup, policy.workspace)
+  const rules = lazy(() => load(setup))
   const review: ViewsOptions['review'] = async (act, given) => {
     const [judge, set] = [judgeOf(act), { ...given, look: lookOnce(given.look) }]
     const found = await judge.review(set)
@@ -103,6 +113,16 @@ export function createReviewedViews({
     ...views,
     sweep: createSweep({ setup, policy, originals: store.originals({ conversation: conversationId, run: runId }), runId }),
     aroundWrites: () => pathsAround({ setup, policy, standing }),
+    async ruledCall(set, path) {
+      const { structure } = await rules.get()
+      const changes = set.changes.map((change) => ({ ...change, path }))
+      using look = createLook({ workspace: policy.workspace, upper: policy.workspace, changes })
+      const read: Look['read'] = (at, side, most) => {
+        const [change] = at === path ? set.changes : []
+        return change ? set.content(change, side, mostRead)?.subarray(0, most) : look.read(at, side, most)
+      }
+      return structure?.(changes, { ...look, read })
+    },
     async settle(act, ran, signal, start) {
       const settled = await views.settle(act, ran, signal, start)
       const changed = views.changesOf(act.id)?.changes.map(({ path }) => path) ?? []
@@ -191,7 +211,7 @@ function contextsBy({ setup, policy, gate, standing }: Judging) {
       readOnlyFolders: () =>
         findToolchains({ path: setup.context.env.PATH ?? '', home: policy.home, except: [policy.workspace, setup.paths.home] }).mounts,
       isForbiddenRead: unreadBefore(policy, changes),
-      ruled: isUndo ? undefined : await rulesOn(changes, act),
+      ruled: isUndo ? undefined : await rulesOn(changes, look, act),
       look,
     }
     return isUndo ? context : { ...context, git: readMoves({ upper, changes, context, isTransfer: planned?.transfer !== undefined }) }
@@ -230,20 +250,22 @@ function secretsBy(redactor: Redactor): ((content: Uint8Array) => boolean) | und
   }
 }
 
-/** Asks the operator's rules, those at the first question, about changes. Rejects when they cannot be understood. */
+/** Asks the operator's rules and those of the project, as they were at the first question. Rejects when they cannot be understood. */
 export function createChangeRules(setup: RuleSetup) {
   const state: { rules?: ReturnType<typeof load> } = {}
-  return async (changes: readonly Change[], proposal?: Proposal): Promise<RuleOnChanges | undefined> => {
+  return async (changes: readonly Change[], look: Look, proposal?: Proposal): Promise<RuleOnChanges | undefined> => {
     state.rules ??= load(setup)
-    return rulesOnChanges(await state.rules, changes, proposal)
+    const { written, structure } = await state.rules
+    const own = rulesOnChanges(written, changes, proposal)
+    const ofProject = own?.verdict === 'deny' ? undefined : structure?.(changes, look)
+    return own === undefined || ofProject?.verdict === 'deny' ? (ofProject ?? own) : own
   }
 }
 
-/** Loads the rules without their warnings, which were given when the run began. */
 async function load(setup: RuleSetup) {
-  if (!hasRules(setup)) return []
-  const { rulesInForce } = await import('../setup/operator-rules.ts')
-  return rulesInForce({ ...setup, log: () => {} }).written
+  if (!hasRules(setup)) return { written: [], structure: undefined }
+  const { changeRulesInForce } = await import('./change-rules.ts')
+  return changeRulesInForce(setup)
 }
 
 export type StandingAnswers = {
