@@ -87,7 +87,7 @@ describe('says', () => {
       code: 2,
       stderr: expect.stringContaining('did you mean "short"?'),
     })
-    expect((await at.run(['structure', 'explain', 'short'])).stdout).toBe('rule short (veto)\nit is about 0 files\n')
+    expect((await at.run(['structure', 'explain', 'short'])).stdout).toBe('rule short (veto, 0 files)\n')
   })
 
   test('nothing of what lies behind a link out of the folder, of binary files and of a folder without rights', async () => {

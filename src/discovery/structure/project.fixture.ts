@@ -1,6 +1,9 @@
-/** Makes a tree of texts for the tests; a text that begins with "→ " is a link. */
+/** Makes a project of texts for the tests, where a text that begins with "→ " is a link, and rules of a TOML text. */
+
+import { parse } from 'smol-toml'
 
 import { createProject, type Project, type Tree } from './project.ts'
+import { parseStructure, type StructureRule } from './rules.ts'
 
 export type Files = { readonly [path: string]: string }
 
@@ -24,3 +27,15 @@ function treeOf(files: Files): Tree {
 export function projectOf(files: Files): Project {
   return createProject(treeOf(files))
 }
+
+/** @throws Error that names every mistake */
+export function rulesOf(toml: string): readonly StructureRule[] {
+  const { rules, problems } = parseStructure({ data: parse(toml), problems: [], place: () => undefined })
+  if (problems.length > 0) throw new Error(problems.join('\n'))
+  return rules
+}
+
+/** Rules that most tests use, and a file that they forbid to import. */
+export const ui =
+  '[blocks]\nui = "src/ui/"\ndatabase = ["src/db/", "package:pg"]\n[rules.ui-without-database]\nfiles = "ui"\nimports_no = "database"'
+export const data = { 'src/db/x.ts': '' }

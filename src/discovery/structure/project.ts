@@ -4,7 +4,7 @@ import { isBuiltin } from 'node:module'
 import { dirname, join, normalize, relative } from 'node:path'
 import { isObject } from '../../kit/json.ts'
 import { memo } from '../../kit/lazy.ts'
-import { attempt, createImportReader, type Import } from './read-imports.ts'
+import { attempt, createImportReader, type Import, type ReadFile } from './read-imports.ts'
 
 /** Looks at a project without following links. Paths are relative to it, '' is the project itself. No function throws. */
 export type Tree = {
@@ -27,9 +27,9 @@ export type Project = Tree & { facts(path: string): FileFacts | undefined }
 const maxBytes = 1_000_000
 
 /** Asks the tree each question at most once. */
-export function createProject(given: Tree): Project {
+export function createProject(given: Tree, read: ReadFile = createImportReader()): Project {
   const tree = { ...given, kind: memo(given.kind), names: memo(given.names) }
-  const [resolve, read] = [createResolver(tree), createImportReader()]
+  const resolve = createResolver(tree)
   const facts = memo((path): FileFacts | undefined => {
     if (tree.kind(path) !== 'file') return undefined
     const text = tree.text(path, maxBytes)

@@ -9,18 +9,28 @@ export type Import = { readonly specifier: string; readonly line: number; readon
 /** `problem` says why the imports are not known. */
 export type ReadImports = { readonly imports: readonly Import[]; readonly problem?: string }
 
-/** Returns a reader, which finds no imports in a file of another language. */
-export function createImportReader(): (path: string, text: string) => ReadImports {
+export type ReadFile = (path: string, text: string) => ReadImports
+
+/** Returns a reader, which reads each text once and finds no imports in a file of another language. */
+export function createImportReader(): ReadFile {
   const parserFor = memo((kind) => new Bun.Transpiler({ loader: kind === 'ts' || kind === 'tsx' ? kind : 'jsx' }))
+  const known = new Map<string, ReadImports>()
   return (path, text) => {
     const kind = /\.[mc]?([tj]sx?)$/i.exec(path)?.[1]?.toLowerCase()
     if (kind === undefined) return { imports: [] }
-    try {
-      return { imports: importsOf(text.replace(/^#!.*/, ''), parserFor(kind)) }
-    } catch (error) {
-      const why = error instanceof AggregateError ? error.errors[0] : error
-      return { imports: [], problem: `cannot be parsed: ${errorText(why).split('\n')[0]}` }
-    }
+    const key = `${kind} ${Bun.hash(text)}`
+    const read = known.get(key) ?? readScript(text, parserFor(kind))
+    known.set(key, read)
+    return read
+  }
+}
+
+function readScript(text: string, parser: Bun.Transpiler): ReadImports {
+  try {
+    return { imports: importsOf(text.replace(/^#!.*/, ''), parser) }
+  } catch (error) {
+    const why = error instanceof AggregateError ? error.errors[0] : error
+    return { imports: [], problem: `cannot be parsed: ${errorText(why).split('\n')[0]}` }
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { isObject } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
+import { type Find, findAlone, findCrowded, findCycles, findImports, findLong } from './find.ts'
 
 type Position = { readonly line: number; readonly column: number }
 
@@ -15,24 +16,15 @@ type RulesDocument = {
 type Test = (path: string) => boolean
 type Pattern = { readonly text: string; readonly matches: Test }
 
-/** `forbids` compares a file with the target of one of its imports. */
-type Claim =
-  | { readonly type: 'imports'; readonly says: string; forbids(from: string, target: string): boolean }
-  | { readonly type: 'cycles' }
-  | { readonly type: 'beside'; readonly names: readonly string[] }
-  | { readonly type: 'lines' | 'files'; readonly most: number }
-
 export type StructureRule = {
   readonly name: string
   readonly verdict: 'veto' | 'ask'
   readonly reason?: string | undefined
-  /** Whether `import type` counts. */
-  readonly types: boolean
-  readonly claim: Claim
   /** Tells whether the rule is about this file. */
   readonly isAbout: Test
   /** Choose its files. */
   readonly patterns: readonly Pattern[]
+  readonly find: Find
 }
 
 export type Rules = {
@@ -41,28 +33,49 @@ export type Rules = {
   readonly problems: readonly string[]
 }
 
-const texts = [(value: unknown) => listOf(value).length > 0, 'a text or a list of texts'] as const
-const whole = [(value: unknown) => Number.isInteger(value) && Number(value) > 0, 'a whole number above 0'] as const
-const claims = {
-  imports_no: texts,
-  imports_only: texts,
-  layers: texts,
-  independent: texts,
-  no_cycles: [(value: unknown) => value === true, 'true; without the rule cycles are allowed'],
-  beside: [
-    (value: unknown) => listOf(value).length > 0 && listOf(value).every((name) => /^(?!\/|.*\.\.\/).*\{name\}/.test(name)),
-    'the name of a file in the same folder or below, with {name} for the name of the file: "{name}.test.ts"',
-  ],
-  max_lines: whole,
-  max_files: whole,
-} as const
-const keys: { readonly [key: string]: readonly [fits: (value: unknown) => boolean, says: string] } = {
+type Key = { readonly says: string; fits(value: unknown): boolean }
+
+/** `rank` is the place of a path in the list that is the value; -1: it is not in it. */
+type Claimed = {
+  readonly value: unknown
+  readonly types: boolean
+  readonly isAbout: Test
+  readonly list: string
+  rank(path: string): number
+}
+
+/** `files`: whether the rule needs them, or may do without, or the value names them. `names`: the value is a list of blocks and patterns. */
+type Claim = Key & { readonly files: 'needs' | 'may' | 'value'; readonly names?: true; find(claimed: Claimed): Find }
+
+const texts: Key = { fits: (value) => listOf(value).length > 0, says: 'a text or a list of texts' }
+const whole: Key = { fits: (value) => Number.isInteger(value) && Number(value) > 0, says: 'a whole number above 0' }
+
+// biome-ignore format: a table to be read
+const claims: { readonly [key: string]: Claim } = {
+  imports_no: { ...texts, files: 'needs', names: true, find: ({ rank, list, types }) =>
+    findImports({ types, says: `may not import ${list}`, forbids: (_, target) => rank(target) >= 0 }) },
+  imports_only: { ...texts, files: 'needs', names: true, find: ({ rank, list, types, isAbout }) =>
+    findImports({ types, says: `may import only ${list}`, forbids: (_, target) => rank(target) < 0 && !isAbout(target) }) },
+  layers: { ...texts, files: 'value', names: true, find: ({ rank, list, types }) =>
+    findImports({ types, says: `each of ${list} imports only those after it`, forbids: (from, target) => rank(target) >= 0 && rank(target) < rank(from) }) },
+  independent: { ...texts, files: 'value', names: true, find: ({ rank, list, types }) =>
+    findImports({ types, says: `${list} do not import each other`, forbids: (from, target) => rank(target) >= 0 && rank(target) !== rank(from) }) },
+  no_cycles: { fits: (value) => value === true, says: 'true; without the rule cycles are allowed', files: 'may',
+    find: ({ isAbout, types }) => findCycles(isAbout, types) },
+  beside: { fits: (value) => listOf(value).length > 0 && listOf(value).every((name) => /^(?!\/|.*\.\.\/).*\{name\}/.test(name)), files: 'needs',
+    says: 'the name of a file in the same folder or below, with {name} for the name of the file: "{name}.test.ts"',
+    find: ({ value }) => findAlone(listOf(value)) },
+  max_lines: { ...whole, files: 'needs', find: ({ value }) => findLong(Number(value)) },
+  max_files: { ...whole, files: 'needs', find: ({ value, isAbout }) => findCrowded(Number(value), isAbout) },
+}
+
+const keys: { readonly [key: string]: Key } = {
   ...claims,
   files: texts,
   except: texts,
-  types: [(value) => typeof value === 'boolean', 'true or false'],
-  verdict: [(value) => value === 'veto' || value === 'ask', '"veto" or "ask"'],
-  reason: [(value) => typeof value === 'string', 'a text'],
+  types: { fits: (value) => typeof value === 'boolean', says: 'true or false' },
+  verdict: { fits: (value) => value === 'veto' || value === 'ask', says: '"veto" or "ask"' },
+  reason: { fits: (value) => typeof value === 'string', says: 'a text' },
 }
 
 /** Returns the texts, or nothing when one of them is something else. */
@@ -87,95 +100,43 @@ export function parseStructure({ data, problems: syntax, place }: RulesDocument)
     })
   }
   const { blocks: written = {}, rules: given = {} } = Object.fromEntries(entries('', data, ['blocks', 'rules']))
-  const blocks = new Map<string, Test>()
-  for (const [name, value] of entries('blocks', written)) {
-    if (!texts[0](value)) say(`blocks.${name}`, `must be ${texts[1]}`)
-    blocks.set(name, anyOf(listOf(value).map(globOf)))
-  }
-  const select = (path: string, value: unknown): readonly Pattern[] =>
+  const named = entries('blocks', written).map(([name, value]): [string, Test] => {
+    if (!texts.fits(value)) say(`blocks.${name}`, `must be ${texts.says}`)
+    return [name, anyOf(listOf(value).map((text) => ({ matches: globOf(text) })))]
+  })
+  const blocks = new Map(named)
+  const select = (path: string, value: unknown = []): readonly Pattern[] =>
     listOf(value).map((text) => {
-      const block = blocks.get(text)
-      if (block === undefined && /^[\w-]+$/.test(text))
+      if (!blocks.has(text) && /^[\w-]+$/.test(text))
         say(path, `no block is called ${quote(text)}; a path has "/", "." or "*" in it${didYouMean(text, [...blocks.keys()])}`)
-      return { text, matches: block ?? globOf(text) }
+      return { text, matches: blocks.get(text) ?? globOf(text) }
     })
 
-  const rules = entries('rules', given).flatMap(([name, table]): StructureRule[] => {
+  function ruleOf(name: string, table: unknown): StructureRule[] {
     const at = `rules.${name}`
     const value = Object.fromEntries(entries(at, table, Object.keys(keys)))
-    for (const [key, one] of Object.entries(value)) if (!keys[key]?.[0](one)) say(`${at}.${key}`, `must be ${keys[key]?.[1]}`)
+    for (const [key, one] of Object.entries(value)) if (!keys[key]?.fits(one)) say(`${at}.${key}`, `must be ${keys[key]?.says}`)
     if (!/^[a-z0-9_-]{1,64}$/.test(name)) say(at, 'a name has 1 to 64 of a–z, 0–9, "-" and "_"')
-    const [claim, ...more] = claimNames.filter((one) => value[one] !== undefined)
-    if (claim === undefined || more.length > 0) say(at, `needs exactly one of ${claimNames.join(', ')}`)
+    const [key = '', ...more] = Object.keys(claims).filter((one) => value[one] !== undefined)
+    const claim = claims[key]
+    if (claim === undefined || more.length > 0) say(at, `needs exactly one of ${Object.keys(claims).join(', ')}`)
     if (claim === undefined) return []
-    const isOrder = claim === 'layers' || claim === 'independent'
-    if (value.files === undefined && !isOrder && claim !== 'no_cycles') say(at, `needs files: ${claim} is about some of them`)
-    const named = claim.startsWith('imports') || isOrder ? select(`${at}.${claim}`, value[claim]) : []
-    const files = value.files === undefined ? (isOrder ? named : []) : select(`${at}.files`, value.files)
-    const except = value.except === undefined ? [] : select(`${at}.except`, value.except)
-    const [isFile, isExcepted] = [files, except].map((each) => anyOf(each.map(({ matches }) => matches)))
-    const isAbout: Test = (path) => (files.length === 0 || isFile?.(path) === true) && isExcepted?.(path) !== true
-    return [
-      {
-        name,
-        verdict: value.verdict === 'ask' ? 'ask' : 'veto',
-        reason: typeof value.reason === 'string' ? value.reason : undefined,
-        types: value.types !== false,
-        claim: claimOf(claim, { value: value[claim], named, isAbout }),
-        isAbout,
-        patterns: [...files, ...except],
-      },
-    ]
-  })
-  return { rules, blocks, problems }
-}
-
-type ClaimName = keyof typeof claims
-const claimNames = [
-  'imports_no',
-  'imports_only',
-  'layers',
-  'independent',
-  'no_cycles',
-  'beside',
-  'max_lines',
-  'max_files',
-] as const satisfies ClaimName[]
-
-type Claimed = { readonly value: unknown; readonly named: readonly Pattern[]; readonly isAbout: Test }
-
-function claimOf(claim: ClaimName, { value, named, isAbout }: Claimed): Claim {
-  const list = named.map(({ text }) => text).join(', ')
-  const rank = (path: string) => named.findIndex(({ matches }) => matches(path))
-  switch (claim) {
-    case 'imports_no':
-      return { type: 'imports', says: `may not import ${list}`, forbids: (_, target) => rank(target) >= 0 }
-    case 'imports_only':
-      return { type: 'imports', says: `may import only ${list}`, forbids: (_, target) => rank(target) < 0 && !isAbout(target) }
-    case 'layers':
-      return {
-        type: 'imports',
-        says: `each of ${list} imports only those after it`,
-        forbids: (from, target) => rank(target) >= 0 && rank(target) < rank(from),
-      }
-    case 'independent':
-      return {
-        type: 'imports',
-        says: `${list} do not import each other`,
-        forbids: (from, target) => rank(target) >= 0 && rank(target) !== rank(from),
-      }
-    case 'no_cycles':
-      return { type: 'cycles' }
-    case 'beside':
-      return { type: 'beside', names: listOf(value) }
-    case 'max_lines':
-    case 'max_files':
-      return { type: claim === 'max_lines' ? 'lines' : 'files', most: Number(value) }
+    if (claim.files === 'needs' && value.files === undefined) say(at, `needs files: ${key} is about some of them`)
+    const listed = claim.names ? select(`${at}.${key}`, value[key]) : []
+    const files = claim.files === 'value' ? listed : select(`${at}.files`, value.files)
+    const except = select(`${at}.except`, value.except)
+    const isAbout: Test = (path) => (files.length === 0 || anyOf(files)(path)) && !anyOf(except)(path)
+    const rank = (path: string) => listed.findIndex(({ matches }) => matches(path))
+    const list = listed.map(({ text }) => text).join(', ')
+    const find = claim.find({ value: value[key], types: value.types !== false, isAbout, list, rank })
+    const reason = typeof value.reason === 'string' ? value.reason : undefined
+    return [{ name, verdict: value.verdict === 'ask' ? 'ask' : 'veto', reason, isAbout, patterns: [...files, ...except], find }]
   }
+  return { rules: entries('rules', given).flatMap(([name, table]) => ruleOf(name, table)), blocks, problems }
 }
 
-function anyOf(tests: readonly Test[]): Test {
-  return (path) => tests.some((test) => test(path))
+function anyOf(patterns: readonly Pick<Pattern, 'matches'>[]): Test {
+  return (path) => patterns.some(({ matches }) => matches(path))
 }
 
 /** Case does not count, because on some disks two spellings are one file. A pattern that ends with "/" means everything in the folder. */

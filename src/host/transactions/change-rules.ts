@@ -4,7 +4,8 @@ import { readConfigFile } from '../../config/text/read-toml-file.ts'
 import { readToml } from '../../config/text/toml.ts'
 import { createTrust } from '../../config/trust.ts'
 import { describeViolation, type Violation, worsened } from '../../discovery/structure/judge.ts'
-import { createProject, type Project } from '../../discovery/structure/project.ts'
+import { createProject, type Project, type Tree } from '../../discovery/structure/project.ts'
+import { createImportReader, type ReadFile } from '../../discovery/structure/read-imports.ts'
 import { parseStructure, type Rules } from '../../discovery/structure/rules.ts'
 import { count } from '../../kit/text.ts'
 import type { Change } from '../../runtime/changes.ts'
@@ -53,22 +54,24 @@ function structureJudge({ config, paths, log }: RuleSetup): StructureJudge | und
     const reason = `the rules for the structure of this project have ${count(problems.length, 'mistake')} (${structureFile(workspace)}:${problem}), so every change asks; see: braidclaw structure check`
     return () => ({ verdict: 'ask', rule: 'rule.structure', reason })
   }
+  const read = createImportReader()
   return (changes, look) => {
     const view = createChangeView(changes, look)
-    const [before, after] = [projectOf(workspace, view, 'before'), projectOf(workspace, view, 'after')]
+    const [before, after] = [projectOf(workspace, view, 'before', read), projectOf(workspace, view, 'after', read)]
     return ruling(worsened(rules, { before, after, changes }))
   }
 }
 
 /** Returns the project as it is on one side of the changes. */
-export function projectOf(root: string, view: ChangeView, side: Side): Project {
-  return createProject({
+export function projectOf(root: string, view: ChangeView, side: Side, read?: ReadFile): Project {
+  const tree: Tree = {
     root,
     kind: (path) => (path === '' ? 'folder' : view.kind(path, side)),
     target: (path) => view.target(path, side),
     text: (path, maxBytes) => view.text(path, side, maxBytes),
     names: (folder) => view.names(folder, side),
-  })
+  }
+  return createProject(tree, read)
 }
 
 /** A veto goes before a question. */

@@ -2,9 +2,9 @@
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { createTrust } from '../../../config/trust.ts'
+import { findCycles } from '../../../discovery/structure/find.ts'
 import { describeViolation, filesOf, type Violation, violationsOf } from '../../../discovery/structure/judge.ts'
-import type { Project } from '../../../discovery/structure/project.ts'
-import type { Rules, StructureRule } from '../../../discovery/structure/rules.ts'
+import type { StructureRule } from '../../../discovery/structure/rules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
 import { projectOf, readStructure, structureFile } from '../../../host/transactions/change-rules.ts'
@@ -28,14 +28,16 @@ function open(context: CliContext, at: string | undefined) {
   const file = structureFile(root)
   const structure = readStructure(root)
   if (structure === undefined) throw usageError(`${file} does not exist; docs/structure.md shows such rules`)
-  if (structure.problems.length > 0)
-    throw new CliExit(exitCodes.usage, structure.problems.map((each) => visible(`error: ${file}:${each}`)).join('\n'))
+  const problems = structure.problems.map((each) => visible(`error: ${file}:${each}`))
+  if (problems.length > 0) throw new CliExit(exitCodes.usage, problems.join('\n'))
   if (!createTrust(setup.paths.trustedFolders).isTrusted(root))
-    context.process.stderr.write(
-      `note: changes are not judged by these rules: the folder is not trusted (braidclaw trust ${visible(root)})\n`,
-    )
+    warn(context, `note: changes are not judged by these rules: the folder is not trusted (braidclaw trust ${root})`)
   const project = projectOf(root, createChangeView([], createLook({ workspace: root, upper: root, changes: [] })), 'before')
   return { ...structure, project, ...filesOf(project) }
+}
+
+function warn({ process: { stderr } }: CliContext, text: string): void {
+  stderr.write(`${visible(text)}\n`)
 }
 
 export const check = command({
@@ -48,28 +50,14 @@ export const check = command({
   run(context, { at, json = false }) {
     const { rules, project, files, isWhole } = open(context, at)
     const violations = violationsOf(rules, project, files)
-    const warnings = [
-      ...rules.flatMap((rule) => withoutFiles(rule, files)),
-      ...(isWhole ? [] : [`only ${count(files.length, 'file')} were looked at; there are more`]),
-    ]
-    const print = (text: string) => context.process.stdout.write(`${text}\n`)
-    if (json)
-      print(
-        JSON.stringify({
-          ok: violations.length === 0,
-          files: files.length,
-          rules: rules.length,
-          violations: violations.map(shown),
-          warnings,
-        }),
-      )
-    else {
-      for (const each of violations) print(describeViolation(each))
-      for (const warning of warnings) context.process.stderr.write(`warning: ${visible(warning)}\n`)
-      print(
-        `${count(files.length, 'file')}, ${count(rules.length, 'rule')}: ${violations.length === 0 ? 'all hold' : count(violations.length, 'violation')}`,
-      )
-    }
+    const unread = isWhole ? [] : [`only the first ${count(files.length, 'file')} were looked at`]
+    const warnings = [...rules.flatMap((rule) => idlePatterns(rule, files)), ...unread]
+    const verdict = violations.length === 0 ? 'all hold' : count(violations.length, 'violation')
+    const summary = `${count(files.length, 'file')}, ${count(rules.length, 'rule')}: ${verdict}`
+    const data = { ok: violations.length === 0, files: files.length, rules: rules.length, violations: violations.map(shown), warnings }
+    if (!json) for (const warning of warnings) warn(context, `warning: ${warning}`)
+    const lines = json ? [JSON.stringify(data)] : [...violations.map(describeViolation), summary]
+    context.process.stdout.write(`${lines.join('\n')}\n`)
     if (violations.length > 0) throw new CliExit(exitCodes.error)
   },
 })
@@ -79,18 +67,11 @@ function shown({ rule, path, line, says }: Violation) {
 }
 
 /** A pattern that matches nothing protects nothing. */
-function withoutFiles({ name, patterns }: StructureRule, files: readonly string[]): readonly string[] {
+function idlePatterns({ name, patterns }: StructureRule, files: readonly string[]): readonly string[] {
   return patterns.flatMap(({ text, matches }) => {
     if (files.some(matches)) return []
-    const folders = new Set(
-      files.flatMap((path) =>
-        path
-          .split('/')
-          .slice(0, -1)
-          .map((_, at, all) => all.slice(0, at + 1).join('/')),
-      ),
-    )
-    return [`rule "${name}": ${quote(text)} matches no file${didYouMean(text.replace(/\/?[^/]*[*{[].*$|\/$/, ''), [...folders])}`]
+    const folders = new Set(files.flatMap((path) => [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index))))
+    return `rule "${name}": ${quote(text)} matches no file${didYouMean(text.replace(/\/?[^/]*[*{[].*$|\/$/, ''), [...folders])}`
   })
 }
 
@@ -102,70 +83,56 @@ export const explain = command({
     ['src/ui/cart.ts', 'what the file imports, who imports it, and the rules about it'],
   ],
   run(context, { at, json = false }, { what }) {
-    const { rules, blocks, project, files } = open(context, at)
-    const rule = rules.find(({ name }) => name === what)
+    const known = open(context, at)
+    const { rules, project, files } = known
     const path = what.replace(/^\.\//, '')
-    if (rule === undefined && !files.includes(path))
-      throw usageError(
-        `${quote(what)} is neither a rule nor a file of the project${didYouMean(what, [...rules.map(({ name }) => name), ...files])}`,
-      )
+    const rule = rules.find(({ name }) => name === what)
+    const names = [...rules.map(({ name }) => name), ...files]
+    if (!rule && !files.includes(path)) throw usageError(`${quote(what)} is neither a rule nor a file here${didYouMean(what, names)}`)
     const about = rule ? [rule] : rules.filter((one) => one.isAbout(path))
-    const violations = violationsOf(about, project, files).filter((each) => rule !== undefined || each.path === path)
-    const relations = rule ? undefined : relationsOf({ project, files, blocks, path })
-    const facts = relations === undefined ? [] : [relations.toContext([path])]
-    const listed = about.map(({ name, verdict, reason = '' }) => `rule ${name} (${verdict})${reason && `: ${reason}`}`)
-    const numbers = rule ? [`it is about ${count(files.filter(rule.isAbout).length, 'file')}`] : []
-    const lines = [...facts, ...listed, ...numbers, ...violations.map(describeViolation)].map((line) =>
-      line.split('\n').map(visible).join('\n'),
+    const violations = violationsOf(about, project, files).filter((each) => rule || each.path === path)
+    const relations = createRelationStore({ initialNodes: rule ? [] : relationsOf(known, path) })
+    const listed = about.map((one) => ({
+      name: one.name,
+      verdict: one.verdict,
+      files: files.filter(one.isAbout).length,
+      reason: one.reason,
+    }))
+    const facts = relations.toContext([path]).split('\n').filter(Boolean).map(visible)
+    const ruled = listed.map(({ name, verdict, files, reason }) =>
+      visible(`rule ${name} (${verdict}, ${count(files, 'file')})${reason ? `: ${reason}` : ''}`),
     )
-    const data = {
-      relations: relations?.all() ?? [],
-      rules: about.map(({ name, verdict, reason }) => ({ name, verdict, reason })),
-      violations: violations.map(shown),
-    }
-    context.process.stdout.write(`${json ? JSON.stringify(data) : lines.join('\n')}\n`)
+    const data = { relations: relations.all(), rules: listed, violations: violations.map(shown) }
+    const lines = json ? [JSON.stringify(data)] : [...facts, ...ruled, ...violations.map(describeViolation)]
+    context.process.stdout.write(`${lines.join('\n')}\n`)
   },
 })
-
-type About = { readonly project: Project; readonly files: readonly string[]; readonly blocks: Rules['blocks']; readonly path: string }
 
 /**
  * Returns what is known of one file: the blocks that it belongs to (its folder, and the named groups), itself and the files on the other end as
  * objects, its imports and those that lead to it as channels, a lever when only somebody outside can start it, and its loops.
  */
-function relationsOf({ project, files, blocks, path }: About) {
-  const node = (id: string, edgeType: string, parents: string[], description = id): RelationNode => ({
+function relationsOf({ project, files, blocks }: ReturnType<typeof open>, path: string): RelationNode[] {
+  const all = files.flatMap((from) => (project.facts(from)?.channels ?? []).map((channel) => ({ ...channel, from })))
+  const ends = all.filter(({ from, target }) => from === path || target === path)
+  const others = new Set(ends.flatMap(({ from, target }) => [from, target]).filter((one) => one !== path))
+  const groups = [...blocks].flatMap(([name, matches]) => (matches(path) ? [name] : []))
+  const own = [path.slice(0, path.lastIndexOf('/') + 1) || './', ...groups].map((name) => `block ${name}`)
+  const loops = findCycles(() => true, true)(project, [path], () => true)
+  const isStarted = ends.every(({ from }) => from === path)
+  const rows: readonly (readonly [id: string, edgeType: string, description: string, parents: readonly string[]])[] = [
+    ...own.map((id) => [id, 'block', id.slice('block '.length), []] as const),
+    [path, 'object', `${path}, ${count(project.facts(path)?.lines ?? 0, 'line')}`, own],
+    ...[...others].map((id) => [id, 'object', id, []] as const),
+    ...ends.map(({ from, target, line }, at) => [`channel ${at}`, 'channel', `${from}:${line} imports ${target}`, [from, target]] as const),
+    ...(isStarted ? [['lever', 'lever', 'no file imports it, so it is started from outside', [path]] as const] : []),
+    ...loops.map(({ says }, at) => [`loop ${at}`, 'loop', says, [path]] as const),
+  ]
+  return rows.map(([id, edgeType, description, parents]) => ({
     id,
-    parents,
+    parents: [...parents],
     edgeType,
     context: { description },
     createdAt: 0,
-  })
-  const ends = files.flatMap((from) =>
-    (project.facts(from)?.channels ?? []).flatMap((one) => (from === path || one.target === path ? [{ ...one, from }] : [])),
-  )
-  const folder = `${path.split('/').slice(0, -1).join('/')}/`
-  const groups = [...blocks].flatMap(([name, matches]) => (matches(path) ? [name] : []))
-  const others = [...new Set(ends.flatMap(({ from, target }) => [from, target]))].filter((one) => one !== path)
-  const all: StructureRule = { name: 'loop', verdict: 'ask', types: true, claim: { type: 'cycles' }, isAbout: () => true, patterns: [] }
-  const loops = violationsOf([all], project, [path])
-  return createRelationStore({
-    initialNodes: [
-      ...[folder, ...groups].map((name) => node(`block ${name}`, 'block', [], name)),
-      node(
-        path,
-        'object',
-        [folder, ...groups].map((name) => `block ${name}`),
-        `${path}, ${count(project.facts(path)?.lines ?? 0, 'line')}`,
-      ),
-      ...others.map((one) => node(one, 'object', [])),
-      ...ends.map(({ from, target, line }, at) =>
-        node(`channel ${at}`, 'channel', [...new Set([from, target])], `${from}:${line} imports ${target}`),
-      ),
-      ...(ends.some(({ from }) => from !== path)
-        ? []
-        : [node('lever', 'lever', [path], 'no file imports it, so it is started from outside')]),
-      ...loops.map(({ says }, at) => node(`loop ${at}`, 'loop', [path], says)),
-    ],
-  })
+  }))
 }
