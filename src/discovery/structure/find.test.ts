@@ -86,6 +86,10 @@ describe('a rule finds', () => {
     expect(found('[rules.short]\nfiles = "**"\nmax_lines = 2', files)).toEqual([])
   })
 
+  test('nothing in a picture, which has no imports', () => {
+    expect(found(ui, { 'src/ui/logo.png': 'x'.repeat(1_000_001) })).toEqual([])
+  })
+
   test('nothing in packages and hidden folders', () => {
     expect(
       found(ui.replace('src/ui/', '**'), {

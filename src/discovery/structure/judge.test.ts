@@ -73,6 +73,16 @@ describe('only what a change set makes worse counts', () => {
     expect(worse(toml, files, { 'd.ts': `import './e'\nimport './a'`, 'f.ts': `import './d'` })).toEqual([])
   })
 
+  test('a package that brings links and settings leads to no look at the whole project', () => {
+    const before = projectOf({ 'src/a.ts': `import './b'` })
+    const after = { ...projectOf({ 'src/a.ts': `import './b'` }), names: () => expect.unreachable() }
+    const changes = [
+      { path: 'node_modules/a/tsconfig.json', after: { kind: 'file', mode: 0o644 } },
+      { path: 'node_modules/.bin/a', after: { kind: 'link', mode: 0o777 } },
+    ] as const
+    expect(worsened(rulesOf(ui), { before, after, changes })).toEqual([])
+  })
+
   test('git and packages are not looked at', () => {
     expect(
       worse(ui.replace('src/ui/', '**'), data, {

@@ -43,11 +43,12 @@ export function violationsOf(
 type Changing = { readonly before: Project; readonly after: Project; readonly changes: readonly Change[] }
 
 /** Returns what a change set makes worse: new violations, and those that grew. */
-export function worsened(rules: readonly StructureRule[], { before, after, changes }: Changing): readonly Violation[] {
+export function worsened(rules: readonly StructureRule[], { before, after, changes: given }: Changing): readonly Violation[] {
+  const changes = given.filter(({ path }) => isOwn(path))
   const steers = changes.some(({ path, before, after }) => steersImports.test(path) || before?.kind === 'link' || after?.kind === 'link')
   const deleted = changes.flatMap((change) => (change.after ? [] : change.path))
   const named = steers ? filesOf(after).files : new Set([...changes.map(({ path }) => path), ...filesAbove(after, deleted)])
-  const files = [...named].filter(isOwn)
+  const files = [...named]
   const known = memo((path) => new Set(before.facts(path)?.channels.map(({ target }) => target)))
   const keyOf = ({ rule, path, about = '' }: Violation) => `${rule.name} ${path} ${about}`
   // A cycle counts when a new import closes it, so those of before need not be found.

@@ -4,7 +4,7 @@ import { isBuiltin } from 'node:module'
 import { dirname, join, normalize, relative } from 'node:path'
 import { isObject } from '../../kit/json.ts'
 import { memo } from '../../kit/lazy.ts'
-import { attempt, createImportReader, type Import, type ReadFile } from './read-imports.ts'
+import { attempt, createImportReader, type Import, isScript, type ReadFile } from './read-imports.ts'
 
 /** Looks at a project without following links. Paths are relative to it, '' is the project itself. No function throws. */
 export type Tree = {
@@ -33,7 +33,7 @@ export function createProject(given: Tree, read: ReadFile = createImportReader()
   const facts = memo((path): FileFacts | undefined => {
     if (tree.kind(path) !== 'file') return undefined
     const text = tree.text(path, maxBytes)
-    if (text === undefined) return { lines: 0, channels: [], problem: 'is not a text of at most a megabyte' }
+    if (text === undefined) return { lines: 0, channels: [], ...(isScript(path) && { problem: 'is not a text of at most a megabyte' }) }
     const { imports, problem } = read(path, text)
     const channels = imports.map((one) => ({ ...one, target: one.specifier === '' ? 'computed:' : resolve(path, one.specifier) }))
     return { lines: text.split('\n').length - (text.endsWith('\n') || text === '' ? 1 : 0), channels, problem }
@@ -86,7 +86,7 @@ function withoutLinks(tree: Tree, path: string, most = 20): string {
 /** Reads `paths` and `baseUrl` of the nearest tsconfig.json or jsconfig.json. @returns the paths that a name may stand for */
 function aliasesOf(tree: Tree, folder: string): (specifier: string) => readonly string[] {
   const file = ['tsconfig.json', 'jsconfig.json'].map((name) => join(folder, name)).find((path) => tree.kind(path) === 'file')
-  if (file === undefined) return folder === '.' ? () => [] : aliasesOf(tree, dirname(folder))
+  if (file === undefined) return folder === dirname(folder) ? () => [] : aliasesOf(tree, dirname(folder))
   const { paths = {}, baseUrl, from } = compilerOptions(tree, file, 5)
   const start = join(from, baseUrl ?? '.')
   return (specifier) => {

@@ -9,6 +9,10 @@ export type Import = { readonly specifier: string; readonly line: number; readon
 /** `problem` says why the imports are not known. */
 export type ReadImports = { readonly imports: readonly Import[]; readonly problem?: string }
 
+export function isScript(path: string): boolean {
+  return /\.[mc]?[tj]sx?$/i.test(path)
+}
+
 export type ReadFile = (path: string, text: string) => ReadImports
 
 /** Returns a reader, which reads each text once and finds no imports in a file of another language. */

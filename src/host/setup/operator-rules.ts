@@ -3,7 +3,7 @@
  * one file; an invalid rule ends the command.
  */
 
-import { readdirSync, realpathSync } from 'node:fs'
+import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorCode, explainErrno, readConfigFile } from '../../config/text/read-toml-file.ts'
 import { createTrust } from '../../config/trust.ts'
@@ -113,14 +113,10 @@ const nothing: ParsedRules = { rules: [], notices: [], problems: [] }
 function readProject(workspace: string, trusted: boolean, places: Places): ParsedRules {
   const folder = join(workspace, '.braidclaw', 'rules')
   if (trusted) return readFolder(folder, places)
-  const { names } = list(folder)
-  if (names.length === 0) return nothing
-  return {
-    ...nothing,
-    notices: [
-      `${folder} is ignored: this folder is not trusted. Read it, then trust the folder with: braidclaw trust ${quoteText(workspace)}`,
-    ],
-  }
+  const structure = join(workspace, '.braidclaw', 'structure.toml')
+  const ignored = [...(list(folder).names.length > 0 ? [folder] : []), ...(existsSync(structure) ? [structure] : [])]
+  const because = `is ignored: this folder is not trusted. Read it, then trust the folder with: braidclaw trust ${quoteText(workspace)}`
+  return { ...nothing, notices: ignored.map((place) => `${place} ${because}`) }
 }
 
 /** Reads the files in the order of their names. */

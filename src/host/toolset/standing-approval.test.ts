@@ -57,6 +57,17 @@ test('once something private was read, an "always" for a host does not cover wha
   expect(await isStanding('https://a.example/?q=1')).toBe(false)
 })
 
+test('an "always" for a file tool does not answer a question of the rules of the project, nor can one be given for it', async () => {
+  using on = await stage()
+  const { runtime } = on
+  const call = { id: 'c1', name: 'file_write', input: { path: 'a.md', content: 'x' } }
+  const proposal = { call, judgement: await runtime.judge(call) }
+  const ruled = { call, judgement: { ...proposal.judgement, verdict: 'ask', rule: 'rule.structure.a' } } as const
+  expect(runtime.allowAlways(ruled)).toBeUndefined()
+  expect(runtime.allowAlways(proposal)).toContain('file_write')
+  expect([runtime.isStanding(proposal), runtime.isStanding(ruled)]).toEqual([true, false])
+})
+
 test('a rule that the operator made for a command does not hold for people on a channel', async () => {
   const config = '[security]\nask = "before"\nallow_commands = ["mkdir"]\n'
   const people: ChannelProfile = { channel: 'discord', profile: 'chat', users: ['1'], approvers: ['1'], memory: 'all', level: 'supervised' }

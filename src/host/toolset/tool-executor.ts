@@ -296,6 +296,8 @@ export async function createToolRuntime({
 
   /** Names what an "always" covers: the external tool in this version, or the built-in tool with the hosts of this call. */
   function standingKey({ call, judgement }: Proposal): string | undefined {
+    // A rule of the project asks each time.
+    if (judgement.rule.startsWith('rule.')) return undefined
     const tool = sourced(call.name)
     if (tool) return JSON.stringify([call.name, tool.sha256])
     return state.gate?.plan(judgement.plan) && JSON.stringify([call.name, ...(namesAsked(judgement) ?? []), ...coveredBy(judgement)])

@@ -12,7 +12,6 @@ import type { Change } from '../../runtime/changes.ts'
 import type { RuleOnChanges } from '../../runtime/rules/rule-thread.ts'
 import { type ChangeView, createChangeView } from '../../security/changes/change-view.ts'
 import type { Look, Side } from '../../security/changes/review-context.ts'
-import { quoteText } from '../../security/command/syntax/quote.ts'
 import { rulesInForce } from '../setup/operator-rules.ts'
 import type { RuleSetup } from '../setup/setup.ts'
 
@@ -37,17 +36,11 @@ export function changeRulesInForce(setup: RuleSetup) {
 type StructureJudge = (changes: readonly Change[], look: Look) => RuleOnChanges | undefined
 
 /** Reads the rules once; with a mistake in them every change asks. Returns undefined where no rules hold. */
-function structureJudge({ config, paths, log }: RuleSetup): StructureJudge | undefined {
+function structureJudge({ config, paths }: RuleSetup): StructureJudge | undefined {
   const workspace = config.workspaceDir
   const structure = readStructure(workspace)
   if (structure === undefined) return undefined
-  if (!createTrust(paths.trustedFolders).isTrusted(workspace)) {
-    log(
-      'warn',
-      `${structureFile(workspace)} is ignored: this folder is not trusted. Read it, then run: braidclaw trust ${quoteText(workspace)}`,
-    )
-    return undefined
-  }
+  if (!createTrust(paths.trustedFolders).isTrusted(workspace)) return undefined
   const { rules, problems } = structure
   const [problem] = problems
   if (problem !== undefined) {
