@@ -71,6 +71,14 @@ describe('says', () => {
     ])
   })
 
+  test('in doctor whether the rules can be used', async () => {
+    using at = nest()
+    at.file('.braidclaw/structure.toml', '[rules.short]\nfiles = "src/"\nmax_lines = 9\n')
+    expect((await at.run(['doctor'])).stdout).toContain('1 rule in ')
+    at.file('.braidclaw/structure.toml', '[rules.short]\nmax_lines = 9\n')
+    expect((await at.run(['doctor'])).stdout).toContain('structure.toml:1:1: rules.short: needs files: max_lines is about some of them')
+  })
+
   test('where there are no rules, that one is misspelled, and that a pattern matches nothing', async () => {
     using at = nest()
     expect(await at.run(['structure', 'check'])).toMatchObject({

@@ -9,6 +9,7 @@ import { doubtsOf } from '../../../config/validate.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { builtInNames } from '../../../host/toolset/tool-selection.ts'
+import { readStructure, structureFile } from '../../../host/transactions/change-rules.ts'
 import { count, grouped } from '../../../kit/text.ts'
 import { createResults } from '../../../memory/conversations/results.ts'
 import type { Memory } from '../../../memory/memory.ts'
@@ -26,7 +27,16 @@ export function homeFindings(setup: CliSetup): Finding[] {
     }),
   )
   const fine = [configuration(setup), limits(setup), workspace(setup)].filter(({ what }) => !doubts.some((doubt) => doubt.what === what))
-  return [homeFolder(setup), ...(existsSync(home) ? diskFindings(home, freeBytes(home)) : []), ...fine, ...doubts]
+  return [homeFolder(setup), ...(existsSync(home) ? diskFindings(home, freeBytes(home)) : []), ...fine, ...structure(setup), ...doubts]
+}
+
+function structure({ config: { workspaceDir } }: CliSetup): Finding[] {
+  const { problems: [problem] = [], rules = [] } = readStructure(workspaceDir) ?? {}
+  if (problem !== undefined)
+    return [{ what: 'structure', state: 'bad', says: `${structureFile(workspaceDir)}:${problem}; see: braidclaw structure check` }]
+  return rules.length === 0
+    ? []
+    : [{ what: 'structure', state: 'ok', says: `${count(rules.length, 'rule')} in ${structureFile(workspaceDir)}` }]
 }
 
 function homeFolder({ paths }: CliSetup): Finding {
