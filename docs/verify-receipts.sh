@@ -10,6 +10,7 @@
 #
 # A receipt is one line of RFC 8785 JSON. Its hash is the SHA-256 of the line without "receipt_hash" and "mac"; its mac is the
 # HMAC-SHA256 of that hash's hex text. An anchor is bc1:LOG_ID:COUNT:HEAD:MAC, its mac the HMAC-SHA256 of the text before the last colon.
+# shellcheck disable=SC2012,SC2015
 
 set -u
 LC_ALL=C

@@ -1,11 +1,14 @@
 /** Seed 002's verification list, each through the real executable in a real shell. */
 
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Nest, nest } from './support/cli.ts'
 import { needs } from './support/needs.ts'
 import { shell, stub } from './support/shell.ts'
+import { isDeep } from './support/tier.ts'
+
+const root = join(import.meta.dir, '..')
 
 const agentFile = (at: Nest, path: string) => join(at.home, '.braidclaw/agents/default', path)
 
@@ -168,4 +171,90 @@ test('without a command, at a terminal and with nothing on stdin: the help', asy
   expect([code, stdout.includes('braidclaw "What is 2+2?"')]).toEqual([2, true])
   expect((await at.terminal([], [], { env: stub })).stdout).toContain('COMMANDS')
   expect((await at.run(['help', 'filter'])).stdout).toContain('-s [--system]')
+})
+
+/** The list "Verification" of the seed, its lines as they stand there. Lines 2, 3 and 16 run in the sources, the others in the home. */
+const typed = {
+  1: `source lib/log.sh lib/llm.sh lib/compose.sh
+echo "Hello" | llm_call --system "$(compose_system agents/default)"`,
+  2: './test/run_all.sh',
+  4: 'echo "Hello" | shellclaw',
+  5: 'shellclaw "What is 2+2?"',
+  6: 'cat file.txt | shellclaw -s "Summarize this"',
+  7: 'shellclaw "List 3 colors" | wc -l',
+  8: 'SHELLCLAW_LLM_BACKEND=stub shellclaw "test"',
+  9: 'shellclaw -c "follow up"',
+  10: 'shellclaw reset',
+  11: 'shellclaw session',
+  12: 'cat agents/default/sessions/current.jsonl | jq .',
+  13: 'cat agents/default/agent.jsonl | jq .',
+  14: 'shellclaw init',
+  15: 'shellclaw config',
+  16: 'SHELLCLAW_TOOL_BACKEND=bash ./test/test_tool_loop/run.sh',
+} as const
+
+test.if(needs('jq'))(
+  'the verification lines of the filter, the session and the infrastructure run as they are typed in the seed',
+  async () => {
+    using at = nest()
+    const script = [14, 1, 4, 5, 6, 7, 8, 9, 11, 12, 13, 10, 15] as const
+    const lines = script.map((number) => `echo "== ${number}"\n${typed[number]} || echo "exit $?"`).join('\n')
+    const home = join(at.home, '.braidclaw')
+    mkdirSync(home, { mode: 0o700 })
+    symlinkSync(join(root, 'lib'), join(home, 'lib'))
+    writeFileSync(join(home, 'file.txt'), 'one\ntwo\n')
+    const { code, stdout, stderr } = await shell(at, `cd ~/.braidclaw; eval "$(braidclaw shell-init)"\n${lines}`)
+    const [, ...parts] = stdout.split(/^== (\d+)\n/m)
+    const printed = Object.fromEntries(Array.from({ length: parts.length / 2 }, (_, n) => [parts[2 * n], parts[2 * n + 1]]))
+    expect([code, stdout.includes('exit '), stderr.replace(/^The offline helper .*\n/, '')]).toEqual([0, false, ''])
+    for (const [n, line] of [1, 4, 5, 6].entries()) expect(printed[line]).toBe(`stub response ${n + 1}\n`)
+    expect([printed[7]?.trim(), printed[8], printed[9]]).toEqual(['1', 'stub response 6\n', 'stub response 7\n'])
+    expect(printed[14]).toMatch(/created +sessions .*\n.*\ncreated +agents .*agents\.json\ncreated +variables .*shellclaw\.env\n/)
+    expect(printed[11]?.match(/ user: /g)).toHaveLength(7)
+    expect(printed[12]?.match(/"role": "assistant"/g)).toHaveLength(7)
+    expect(printed[13]?.match(/"event": "llm_response"/g)).toHaveLength(7)
+    expect(printed[10]).toStartWith('archived ')
+    expect(printed[15]).toContain('default_provider = "stub"')
+    expect(JSON.parse((await at.run(['memory', 'list', '--json'])).stdout)).toHaveLength(6)
+  },
+)
+
+test.if(needs('jq'))('2: ./test/run_all.sh', async () => {
+  using at = nest()
+  const { code, stdout } = await shell(at, `cd '${root}' && ${typed[2]}`)
+  expect([code, stdout.match(/^\d+ checks, 0 failed$/gm)?.length, stdout.match(/^FAIL.*$/gm)]).toEqual([0, 12, null])
+})
+
+test.if(needs('shellcheck'))('3: shellcheck passes on all .sh files, and on the other scripts of the tool loops', async () => {
+  using at = nest()
+  const files = [...new Bun.Glob('{lib,test,bridges,docs,examples}/**/*.sh').scanSync(root)].filter(
+    (path) => !path.includes('node_modules'),
+  )
+  expect(files.length).toBeGreaterThan(15)
+  const all = [...files, 'bridges/tool-loop/bash', 'bridges/tool-loop/llm'].map((path) => `'${path}'`).join(' ')
+  expect(await shell(at, `cd '${root}' && shellcheck ${all}`)).toEqual({ code: 0, stdout: '', stderr: '' })
+})
+
+const inDepth = isDeep ? test : () => {}
+inDepth(
+  '16: the shared tests of a tool loop, as the seed starts them',
+  async () => {
+    if (!needs('bwrap', 'jq', 'curl')) return
+    using at = nest()
+    const { code, stderr } = await shell(at, `cd '${root}' && ${typed[16]}`, { HOME: at.home })
+    expect([code, / 5 pass\n 0 fail\n/.test(stderr)]).toEqual([0, true])
+  },
+  60_000,
+)
+
+test.if(needs('dash', 'jq'))('the twelve functions and shellclaw come from one line, in dash and in bash', async () => {
+  using at = nest()
+  const twelve =
+    'log_event config_init config_get config_agent session_append session_load session_count session_clear llm_call llm_call_stub compose_system tool_loop'
+  for (const program of ['dash', 'bash']) {
+    const script = `set -eu; eval "$(braidclaw shell-init)"; for name in ${twelve} shellclaw; do command -v "$name"; done; llm_call_stub x`
+    const { code, stdout, stderr } = await shell(at, `${program} -c '${script}'`, {})
+    const answer = `stub response ${program === 'dash' ? 1 : 2}`
+    expect([code, stdout, stderr]).toEqual([0, [...twelve.split(' '), 'shellclaw', answer, ''].join('\n'), ''])
+  }
 })

@@ -30,5 +30,6 @@ else
   counts=$(printf %s "$1" | jq -j '.text // ""' | wc)
 fi
 
+# shellcheck disable=SC2086
 set -- $counts
 printf '%s lines, %s words, %s bytes\n' "$1" "$2" "$3"

@@ -37,6 +37,8 @@ export type InitInput = Omit<LoadInput, 'flags' | 'trusted' | 'readFile'> & {
   readonly workspace?: string
   /** True: a new file sets the limits of the first specification. */
   readonly seedDefaults?: boolean
+  /** True: also creates the files of the second specification: sessions/ of the default agent, agents.json and shellclaw.env. */
+  readonly agentFiles?: boolean
   /**
    * The providers for a new config file (the first is the default), or to add to an existing one; by default the environment suggests them.
    */
@@ -72,6 +74,8 @@ export async function initHome(input: InitInput): Promise<InitResult> {
     }
     doing.path = join(paths.agents, 'default', 'soul.md')
     steps.push(privateFolder('agent', dirname(doing.path)), newFile({ what: 'soul', path: doing.path, text: `${defaultSoul}\n` }))
+    doing.path = join(paths.home, 'config')
+    if (input.agentFiles) steps.push(...agentFiles(paths))
     doing.path = memory.path
     steps.push(await database(memory.path, input.createDatabase))
     return { ok: true, steps, notices: [...loaded.notices, ...everywhere(config, loaded, input), ...seedNotice(config, input)] }
@@ -104,6 +108,21 @@ function seedNotice({ state, path }: InitStep, { seedDefaults }: InitInput): rea
 /** Formats a step as one line for a person: `created  workspace  /home/me/braidclaw-workspace`. */
 export function describeStep({ state, what, path, note }: InitStep): string {
   return `${state.padEnd(9)} ${what.padEnd(9)} ${path}${note === undefined ? '' : `: ${note}`}`
+}
+
+/** The lines of shellclaw.env are comments, because a variable there would win over config.toml. */
+function agentFiles({ home, agents, agentsFiles, envFiles: [variables = ''] }: HomePaths): readonly InitStep[] {
+  const folder = join(home, 'config')
+  const agentsFile = agentsFiles.find((path) => existsSync(path)) ?? join(folder, 'agents.json')
+  const row = { default: { soul: 'agents/default/soul.md', model: null } }
+  const lines = ['MODEL=', 'DEFAULT_AGENT=default', 'TOOL_BACKEND=native'].map((line) => `# SHELLCLAW_${line}\n`)
+  const text = `# BraidClaw reads this file and never runs it. A line here wins over config.toml.\n${lines.join('')}`
+  return [
+    privateFolder('sessions', join(agents, 'default', 'sessions')),
+    privateFolder('settings', folder),
+    newFile({ what: 'agents', path: agentsFile, text: `${JSON.stringify(row, null, 2)}\n` }),
+    newFile({ what: 'variables', path: variables, text }),
+  ]
 }
 
 type Folder = { readonly what: string; readonly path: string; readonly shared: boolean }

@@ -26,3 +26,12 @@ test.if(needs('bwrap', 'jq')).each(pipelines)('$script', async ({ script, printe
   at.file('b.md', 'two\n')
   expect(await shell(at, `set -e\n${script}`)).toEqual({ code: 0, stdout: printed, stderr: '' })
 })
+
+test.if(needs('bwrap', 'jq'))('the functions of the page run as they stand there', async () => {
+  using at = nest()
+  const [, script = ''] = /```bash\n(.*?)```/s.exec(page) ?? []
+  await at.run(['init'])
+  const { code, stdout, stderr } = await shell(at, `set -e\n${script}`)
+  expect([code, stderr]).toEqual([0, ''])
+  expect(stdout).toMatch(/^\S+ assistant: stub response 1\nstub response 2\n$/)
+})

@@ -47,7 +47,7 @@ export const importsLeadSomewhere: Law = (modules) => {
   )
 }
 
-const DATA = /\.(json|html|css|txt|md|sql)$/
+const DATA = /\.(json|html|css|txt|md|sql|sh)$/
 
 export const filesParse: Law = (modules) =>
   modules.flatMap((module) =>

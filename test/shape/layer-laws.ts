@@ -172,6 +172,9 @@ export const layerLaws: readonly LawCase[] = [
       ['src/cli/a.ts', `import { x } from '/work/shared/x.ts'`],
       ['src/cli/a.ts', `const load = (name: string) => import(name)`],
     ],
-    innocent: [['src/cli/version.ts', `import { version } from '../../package.json'`]],
+    innocent: [
+      ['src/cli/version.ts', `import { version } from '../../package.json'`],
+      ['src/cli/a.ts', `import text from '../../lib/log.sh' with { type: 'text' }`],
+    ],
   },
 ]

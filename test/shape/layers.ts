@@ -132,8 +132,9 @@ export const theProgramStandsAlone: Law = (modules) =>
         .map((one) => violationAt(module, one, 'the program imports only itself and its packages, by a literal name')),
     )
 
+/** The build embeds package.json and the shell functions of lib/ in the executable. */
 function isOutside(one: Import): boolean {
-  return one.target !== undefined && layerOf(one.target).layer === 'outside' && one.target !== 'package.json'
+  return one.target !== undefined && layerOf(one.target).layer === 'outside' && !/^(package\.json|lib\/[\w/]+\.sh)$/.test(one.target)
 }
 
 function isOurselves(one: Import): boolean {

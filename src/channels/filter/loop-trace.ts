@@ -7,17 +7,18 @@ import type { CliSetup } from '../terminal/context.ts'
 export type Trace = (event: string, message: string) => void
 
 /**
- * Redacts secrets. An unwritable log causes one warning and stops nothing, because the journal is the record. @throws FailureError `usage`
+ * Redacts secrets. `file`, when it is not empty, replaces the agent.jsonl. An unwritable log causes one warning and stops nothing, because the journal is the record. @throws FailureError `usage`
  * for an agent that does not exist
  */
-export function traceOf({ config, paths, redactor, log }: CliSetup): Trace {
+export function traceOf({ config, paths, redactor, log }: CliSetup, file = ''): Trace {
   const { id, paths: files } = agentProfileOf({ config, paths })
+  const path = file || files.log
   const state = { failed: false }
   return (event, message) => {
     try {
-      appendTrace(files.log, { agent: id, event, message: redactor.text(message) }, Date.now())
+      appendTrace(path, { agent: id, event, message: redactor.text(message) }, Date.now())
     } catch (error) {
-      if (!state.failed) log('warn', `${files.log} cannot be written`, { error: String(error) })
+      if (!state.failed) log('warn', `${path} cannot be written`, { error: String(error) })
       state.failed = true
     }
   }

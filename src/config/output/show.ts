@@ -2,9 +2,20 @@
 
 import { isObject } from '../../kit/json.ts'
 import { camel, type Row } from '../../kit/settings.ts'
+import { quoteText } from '../../security/command/syntax/quote.ts'
 import type { Config, Origins } from '../config.ts'
 import { programNames } from '../layers/entries.ts'
-import { type ChannelRows, leafOf, providerPrefix, providerSetting, rowsOfKind, type Setting, sectionOf, tableOf } from '../table.ts'
+import {
+  type ChannelRows,
+  leafOf,
+  providerPrefix,
+  providerSetting,
+  rowsOfKind,
+  type Setting,
+  sectionOf,
+  tableOf,
+  variablesOfSetting,
+} from '../table.ts'
 import { quote, tomlValue } from '../text/toml.ts'
 
 export type ShowOptions = { readonly origin: boolean; readonly json: boolean; readonly channels: readonly ChannelRows[] }
@@ -18,6 +29,23 @@ export function showConfig(config: Config, origins: Origins, { origin, json, cha
     return (header === '' ? lines : [`[${header}]`, ...lines]).join('\n')
   })
   return `${sections.join('\n\n')}\n`
+}
+
+type VariableOptions = Pick<ShowOptions, 'channels'> & { readonly home: string; readonly redact: (text: string) => string }
+
+/**
+ * Returns NAME=value lines that a shell reads back exactly: the names of the second specification, then one variable for each setting. Keys
+ * of providers have no variable.
+ */
+export function showVariables(config: Config, { home, channels, redact }: VariableOptions): string {
+  const { defaultModel, defaultAgent = 'default', tools } = config
+  const seed = { HOME: home, MODEL: defaultModel, DEFAULT_AGENT: defaultAgent, TOOL_BACKEND: tools.backend }
+  const named = Object.entries(seed).map(([name, value]) => [`SHELLCLAW_${name}`, value] as const)
+  const rows = tableOf(channels).settings.flatMap((setting) => {
+    const [name, value] = [variablesOfSetting(setting).at(-1), valueAt(config, setting.key)]
+    return name === undefined || value === undefined ? [] : [[name, typeof value === 'object' ? JSON.stringify(value) : value] as const]
+  })
+  return [...named, ...rows].map(([name, value]) => `${name}=${quoteText(redact(String(value)))}\n`).join('')
 }
 
 type SettingRow = { readonly key: string; readonly setting: Row; readonly value: unknown }

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { describeProblem } from '../../../config/config.ts'
 import { configSchema } from '../../../config/output/json-schema.ts'
-import { programIn, showConfig } from '../../../config/output/show.ts'
+import { programIn, showConfig, showVariables } from '../../../config/output/show.ts'
 import { homePaths } from '../../../config/paths.ts'
 import { createTrust } from '../../../config/trust.ts'
 import { validateConfig } from '../../../config/validate.ts'
@@ -15,7 +15,7 @@ import { openLibc } from '../../../workspace/changes/tree/libc.ts'
 import { createTurns } from '../../../workspace/changes/turns.ts'
 import { type Arguments, command, type Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
-import { CliExit, commandError, exitCodes } from '../../exit.ts'
+import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 
 /** Implements `trust`: it lists and changes the folders whose project configuration counts. */
 const flags = {
@@ -54,14 +54,23 @@ function print(context: CliContext, { folders, notices }: { folders: readonly st
 }
 
 export const show = command({
-  flags: { origin: { type: 'boolean', about: 'Say where each value comes from' }, ...workspaceFlag, ...jsonFlag },
+  flags: {
+    origin: { type: 'boolean', about: 'Say where each value comes from' },
+    env: { type: 'boolean', about: 'Print NAME=value lines that a shell can read: eval "$(braidclaw config --env)"' },
+    ...workspaceFlag,
+    ...jsonFlag,
+  },
   examples: [
     ['--origin', 'and which file, variable or flag said so'],
     ['--json', 'for scripts'],
+    ['--env', 'NAME=value lines for a shell'],
   ],
-  run(context, { origin = false, json = false, workspace }) {
-    const { config, origins, redactor } = loadSetup(context, { workspace })
-    context.process.stdout.write(redactor.text(showConfig(config, origins, { origin, json, channels: context.channels })))
+  run(context, { origin = false, env = false, json = false, workspace }) {
+    if (env && (origin || json)) throw usageError('--env prints a format of its own; leave --origin and --json out')
+    const { config, origins, redactor, paths } = loadSetup(context, { workspace })
+    const { channels } = context
+    if (env) return void context.process.stdout.data(showVariables(config, { home: paths.home, channels, redact: redactor.text }))
+    context.process.stdout.write(redactor.text(showConfig(config, origins, { origin, json, channels })))
   },
 })
 

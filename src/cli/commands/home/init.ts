@@ -14,6 +14,7 @@ import { CliExit, exitCodes } from '../../exit.ts'
 const flags = {
   ...workspaceFlag,
   seedDefaults: { type: 'boolean', about: 'Write a new file with the limits of the first specification: 5 rounds, 15 s a command' },
+  agentFiles: { type: 'boolean', about: 'Also make the files of an agent: sessions/, agents.json and shellclaw.env' },
   ...jsonFlag,
 } as const satisfies Flags
 
@@ -24,9 +25,9 @@ export const init = command({
     ['--workspace ~/project', 'with this folder as the workspace'],
     ['--seed-defaults', 'with 5 rounds a turn and 15 s a command'],
   ],
-  async run(context, { workspace, seedDefaults, json = false }) {
+  async run(context, { workspace, seedDefaults, agentFiles, json = false }) {
     const proposals = await Promise.all(proposeProviders(context.env).map((each) => withModel(context, each)))
-    await initialise(context, { workspace, seedDefaults, json, proposals: proposals.flat() })
+    await initialise(context, { workspace, seedDefaults, agentFiles, json, proposals: proposals.flat() })
   },
 })
 
@@ -46,17 +47,21 @@ async function withModel(context: CliContext, proposal: Proposal): Promise<Propo
 type Wanted = {
   readonly workspace?: string
   readonly seedDefaults?: boolean
+  readonly agentFiles?: boolean
   readonly json: boolean
   readonly proposals: readonly Proposal[]
   readonly choice?: InitInput['choice']
 }
 
 /** Used by `init` and `onboard`. @throws CliExit 1 that names every problem. */
-export async function initialise(context: CliContext, { workspace, seedDefaults, json, proposals, choice }: Wanted): Promise<void> {
+export async function initialise(
+  context: CliContext,
+  { workspace, seedDefaults, agentFiles, json, proposals, choice }: Wanted,
+): Promise<void> {
   const { home, env, cwd, channels } = context
   const folder = workspace?.replace(/^~(?=\/|$)/, env.HOME ?? '~')
   const place = { home, env, cwd, channels, workspace: folder }
-  const result = await initHome({ ...place, seedDefaults, proposals, ...(choice ? { choice } : {}), createDatabase })
+  const result = await initHome({ ...place, seedDefaults, agentFiles, proposals, ...(choice ? { choice } : {}), createDatabase })
   if (json) context.process.stdout.write(`${JSON.stringify(result)}\n`)
   else for (const step of result.steps) context.process.stdout.write(`${describeStep(step)}\n`)
   if (!result.ok)

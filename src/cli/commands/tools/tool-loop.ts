@@ -75,7 +75,7 @@ async function attempt(context: CliContext, flags: ToolLoopFlags, { text, system
   const asked = { message, system, tools }
   const end =
     backend === 'native'
-      ? await native(setup, flags, { ...asked, trace })
+      ? await native(setup, flags, { ...asked, trace, iteration: traceOf(setup, context.env.LOG_FILE) })
       : await runBackend({ setup, backend, ...asked, agent, model, sandbox })
   trace(end.code === 0 ? 'llm_response' : 'error', end.code === 0 ? end.text : end.code === 2 ? 'too many rounds' : 'the loop failed')
   return end
@@ -84,7 +84,7 @@ async function attempt(context: CliContext, flags: ToolLoopFlags, { text, system
 async function native(
   setup: CliSetup,
   { sandbox }: ToolLoopFlags,
-  { message, system, tools, trace }: Asked & { trace: Trace },
+  { message, system, tools, trace, iteration }: Asked & { readonly trace: Trace; readonly iteration: Trace },
 ): Promise<BackendEnd> {
   const { context } = setup
   const ask = terminalPrompt(context)
@@ -93,7 +93,7 @@ async function native(
     which: { kind: 'new' },
     channel: 'tool-loop',
     ...(ask ? { ask } : {}),
-    provider: traced(await providerFor(setup, setup.config.defaultProvider), trace),
+    provider: traced(await providerFor(setup, setup.config.defaultProvider), trace, iteration),
     tools: parseToolsOption(setup, tools),
     systemPrompt: system,
     ...(sandbox ? { sandbox } : {}),
@@ -118,15 +118,15 @@ async function native(
 }
 
 /** Traces each model request as one iteration; the results of its calls arrive with the next request. */
-function traced(provider: Provider, trace: Trace): Provider {
-  const state = { iteration: 0, told: 0 }
+function traced(provider: Provider, trace: Trace, iteration: Trace): Provider {
+  const state = { iterations: 0, told: 0 }
   return {
     ...provider,
     chat(request, signal) {
       const results = request.messages.filter((message) => message.role === 'tool')
       for (const { name, content, isError } of results.slice(state.told)) traceResult(trace, { name, text: content, ok: !isError })
       state.told = results.length
-      trace('iteration', String(++state.iteration))
+      iteration('iteration', String(++state.iterations))
       return provider.chat(request, signal)
     },
   }
