@@ -364,6 +364,7 @@ export type Flags = {
   readonly approveAllMedium?: boolean
   readonly toolsAllow?: readonly string[]
   readonly logLevel?: string
+  readonly toolEnv?: readonly string[]
 }
 
 const flagKeys: { readonly [flag in keyof Required<Flags>]: readonly [key: string, spelling: string] } = {
@@ -376,6 +377,7 @@ const flagKeys: { readonly [flag in keyof Required<Flags>]: readonly [key: strin
   approveAllMedium: ['security.approve_all_medium', '--approve-all-medium'],
   toolsAllow: ['channels.cli.tools_allow', '--tools'],
   logLevel: ['log.level', '--log-level'],
+  toolEnv: ['tools.env', '--tool-env'],
 }
 
 function flagLayer(flags: Flags, where: Here): Layer {

@@ -14,6 +14,10 @@ export const forms = {
   snowflake: { pattern: '^\\d{17,20}$', says: 'a Discord id: 17 to 20 digits ("Copy Channel ID", "Copy User ID")' },
   telegram: { pattern: '^\\d{1,19}$', says: 'a Telegram user id: digits, such as "123456789"' },
   tool: { pattern: '^[A-Za-z0-9_.-]+$', says: 'the name of a tool, such as "file_read"' },
+  toolVariable: {
+    pattern: '^([\\w-]+:)?(?!(PATH|HOME|BASH_ENV)$|LD_|GLIBC_|GIT_)[A-Za-z_]\\w*$',
+    says: 'NAME or TOOL:NAME of a variable (not PATH, HOME, BASH_ENV, LD_*, GLIBC_*, GIT_*)',
+  },
   variable: { pattern: '^[A-Z_][A-Z0-9_]*$', says: 'the NAME of an environment variable, such as "OPENAI_API_KEY", not the key itself' },
 } as const
 

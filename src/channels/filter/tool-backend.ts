@@ -95,6 +95,7 @@ function scriptVariables({ setup, backend, agent, model, sandbox }: BackendRun):
     BRAIDCLAW_WORKSPACE: workspaceDir,
     BRAIDCLAW_AUTONOMY: security.autonomy,
     BRAIDCLAW_SECURITY_APPROVE_ALL_MEDIUM: String(security.approveAllMedium),
+    BRAIDCLAW_TOOLS_ENV: JSON.stringify(config.tools.env),
     TOOL_LOOP_AGENT: agent,
     TOOL_LOOP_QUIET: '1',
     ...(sandbox ? { TOOL_LOOP_SANDBOX: sandbox } : {}),

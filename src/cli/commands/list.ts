@@ -35,7 +35,7 @@ export const commands: List = [
   { name: 'reset', about: 'Archive the session of an agent; -c then begins a new conversation', load: async () => (await import('./talk/session.ts')).reset },
   { name: 'compose', about: 'Print the system prompt of an agent: soul.md, then context/*.md', load: async () => (await import('./talk/session.ts')).compose },
   { name: 'log', about: 'Add a line to the log of an agent', load: async () => (await import('./talk/session.ts')).log },
-  { name: 'shell-init', about: 'Print shell functions for scripts: eval "$(braidclaw shell-init)"', load: async () => (await import('./talk/shell-init.ts')).shellInit },
+  { name: 'shell-init', about: 'Print shell functions', load: async () => (await import('./talk/shell-init.ts')).shellInit },
   { name: 'memory', about: 'List, search, show, clear or export conversations; pin facts' },
   { name: 'memory list', about: 'List conversations, latest first', load: async () => (await import('./records/memory.ts')).list },
   { name: 'memory search', about: 'Search all conversations', load: async () => (await import('./records/memory.ts')).search },

@@ -7,7 +7,7 @@ import { load, loaded, minimum } from '../load.fixture.ts'
 import { patternOf, tableOf, variablesOfSetting } from '../table.ts'
 import { configDocs } from './docs.ts'
 import { configSchema } from './json-schema.ts'
-import { showConfig, valueAt } from './show.ts'
+import { showConfig, showVariables, valueAt } from './show.ts'
 
 const { settings } = tableOf(channelRows)
 
@@ -163,6 +163,7 @@ timeout_s = 5
 [tools]
 dir = "/t"
 executables = ["weather"]
+env = ["weather:WEATHER_KEY"]
 backend = "bash"
 [memory]
 backend = "sqlite"
@@ -201,6 +202,17 @@ test('every key of the file arrives in the Config under its own name, and comes 
   const own = settings.filter((setting) => ownersOf(setting).length === 0 || ownersOf(setting).some((name) => ours.includes(name)))
   for (const { key } of own) expect([key, keys.some((given) => patternOf(given) === key)]).toEqual([key, true])
   for (const key of keys) expect([key, valueAt(config, key)]).not.toEqual([key, undefined])
+})
+
+test('the variables are lines that a shell reads back exactly: they give the same configuration', () => {
+  const odd = `it's "$(touch owned)"; \\ \`id\` ü #`
+  const { config } = loaded({ user: everything, env: { BRAIDCLAW_MODEL: odd, BRAIDCLAW_SECURITY_FORBIDDEN_PATHS: '["/a,b","/c d"]' } })
+  const text = showVariables(config, { home: '/home/ann/.braidclaw', channels: channelRows, redact: (value) => value })
+  const { stdout } = Bun.spawnSync(['sh', '-c', `set -a; ${text} env -0`], { env: { PATH: '/usr/bin:/bin' } })
+  const env = Object.fromEntries([...stdout.toString().matchAll(/([^=\0]+)=([^\0]*)\0/g)].map(([, name, value]) => [name, value]))
+  expect([env.SHELLCLAW_MODEL, env.SHELLCLAW_HOME, env.SHELLCLAW_TOOL_BACKEND]).toEqual([odd, '/home/ann/.braidclaw', 'bash'])
+  const again = loaded({ user: everything.slice(everything.indexOf('[providers'), everything.indexOf('[channels')), env })
+  expect(again.config).toEqual(config)
 })
 
 test('what is shown is itself a valid config that means the same', () => {

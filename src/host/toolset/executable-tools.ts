@@ -5,9 +5,10 @@ import { createTrust } from '../../config/trust.ts'
 import { canonical } from '../../kit/json.ts'
 import { didYouMean } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
-import type { SandboxKind } from '../../sandbox/contract.ts'
+import type { ChildEnvironment, SandboxKind } from '../../sandbox/contract.ts'
 import { quoteText } from '../../security/command/syntax/quote.ts'
 import type { Policy } from '../../security/policy.ts'
+import { weaknessOf } from '../../security/redaction/secret-forms.ts'
 import { isUnder, judgePath } from '../../security/targets/path.ts'
 import { createSource, type ExecutableSurvey } from '../../tools/executable/executable-source.ts'
 import { createStore } from '../../tools/executable/executable-store.ts'
@@ -42,10 +43,22 @@ function surveyor(setup: Setup, at: string, deps: ToolDeps, askAgain = false): (
     builtIn: builtInNames,
     untrusted: untrusted(policy, createTrust(paths.trustedFolders).isTrusted),
     riskOf: (name) => (config.security.allowTools.includes(name) ? 'low' : 'medium'),
+    envOf: (name) => variablesFor(name, setup),
     readOnly: config.security.autonomy === 'readonly',
     maxOutputBytes: deps.maxOutputBytes,
     askAgain,
   })
+}
+
+/** Redacts the values from now on, unless they are paths, of which the output of a tool is full. */
+function variablesFor(tool: string, { config, context, redactor }: Setup): ChildEnvironment {
+  const names = config.tools.env.flatMap((word) => {
+    const [name = '', only] = word.split(':').toReversed()
+    return only === undefined || only === tool ? [name] : []
+  })
+  const given = names.flatMap((name) => (context.env[name] === undefined ? [] : [[name, context.env[name]] as const]))
+  for (const [name, value] of given) if (!value.startsWith('/') && !weaknessOf(value)) redactor.register(value, name)
+  return Object.fromEntries(given)
 }
 
 type Surveying = { readonly at: string; readonly sandbox?: SandboxKind; readonly askAgain?: boolean }

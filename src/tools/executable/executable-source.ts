@@ -4,6 +4,7 @@ import { within } from '../../kit/abort.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Risk } from '../../runtime/event.ts'
 import type { ToolSpec } from '../../runtime/port.ts'
+import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import { parseDescription } from './description.ts'
 import type { ExecutableStore } from './executable-store.ts'
 import { type Executable, type ExecutableHost, executableTool, type Program, type ProgramRun, runExecutable } from './executable-tool.ts'
@@ -19,6 +20,8 @@ export type SourceOptions = {
   readonly untrusted: (folder: string) => string | undefined
   /** The risk that the operator configured for the tool of this name. */
   readonly riskOf: (name: string) => Risk
+  /** The variables that the operator allows the tool of this name, when it runs; --describe gets none. */
+  readonly envOf?: (name: string) => ChildEnvironment
   readonly readOnly: boolean
   readonly maxOutputBytes: number
   /** Also asks the programs that did not answer an earlier time. */
@@ -90,7 +93,7 @@ async function toolFrom(options: SourceOptions, program: Program, { sha256, stam
       spec,
       program,
       sha256,
-      around,
+      around: { ...around, env: { ...around.env, ...options.envOf?.(spec.name) } },
       risk,
       readOnly,
       maxOutputBytes,

@@ -16,6 +16,7 @@ import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { type Arguments, command } from '../../args/command.ts'
 import { messageOf } from '../../args/message-text.ts'
 import { pasteable } from '../../args/resolve-command.ts'
+import { toolEnvFlag } from '../../args/tool-env-flag.ts'
 import { acceptance, conversationOf, type FilterFlags, filterFlags, formatOf } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
@@ -26,7 +27,7 @@ const args = {
 
 /** Joins several words into one question. @throws CliExit with the exit code of the turn, unless it is 0 */
 export const filter = command({
-  flags: filterFlags,
+  flags: { ...filterFlags, ...toolEnvFlag },
   args: args,
   examples: [
     ['"What is 2+2?"', 'a question'],
@@ -42,7 +43,7 @@ export const filter = command({
     const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
     // The program llm has its own model names.
     const ours = flags.toolBackend === 'llm' ? {} : { model }
-    const loaded = loadSetup(context, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium })
+    const loaded = loadSetup(context, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium, toolEnv: flags.toolEnv })
     const setup = flags.toolBackend === 'llm' ? loaded : await withFoundModels(loaded)
     if (!channelSettings(setup.config, cliChannel).enabled)
       throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')

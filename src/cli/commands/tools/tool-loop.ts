@@ -15,6 +15,7 @@ import { parseToolsOption } from '../../../host/toolset/tools-option.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Provider } from '../../../runtime/port.ts'
 import { type Arguments, command, type Flags, type Given } from '../../args/command.ts'
+import { toolEnvFlag } from '../../args/tool-env-flag.ts'
 import { approveFlag, autonomyFlag, loggingAgentFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitOf } from '../../exit.ts'
 
@@ -23,6 +24,7 @@ const flags = {
   model: { ...modelFlag.model, short: 'm' },
   ...loggingAgentFlag,
   ...sandboxFlag,
+  ...toolEnvFlag,
   ...approveFlag,
   ...autonomyFlag,
   ...workspaceFlag,
@@ -61,10 +63,10 @@ export const loop = command({
 type Words = { readonly text: string; readonly system: string; readonly tools: string; readonly max: number | undefined }
 
 async function attempt(context: CliContext, flags: ToolLoopFlags, { text, system, tools, max }: Words): Promise<BackendEnd> {
-  const { workspace, model, autonomy, approveAllMedium, sandbox } = flags
+  const { workspace, model, autonomy, approveAllMedium, sandbox, toolEnv } = flags
   // The program llm has its own model names.
   const ours = flags.toolBackend === 'llm' ? {} : { model }
-  const setup = loadSetup(context, { workspace, ...ours, autonomy, approveAllMedium, agent: flags.agent, maxTurns: max })
+  const setup = loadSetup(context, { workspace, ...ours, autonomy, approveAllMedium, toolEnv, agent: flags.agent, maxTurns: max })
   const agent = agentProfileOf(setup).id
   const backend = backendOf(setup, flags.toolBackend)
   const tell = (line: string) => context.process.stderr.write(`${line}\n`)

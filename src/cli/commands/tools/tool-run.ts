@@ -21,6 +21,7 @@ import { toolsFor } from '../../../host/toolset/tools-option.ts'
 import { readArguments } from '../../../providers/wire/call-arguments.ts'
 import type { AgentEvent, Call, Ending } from '../../../runtime/event.ts'
 import { command, type Flags, type Given } from '../../args/command.ts'
+import { toolEnvFlag } from '../../args/tool-env-flag.ts'
 import { approveFlag, autonomyFlag, jsonFlag, loggingAgentFlag, sandboxFlag, toolsFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { parseObject } from '../proof/policy.ts'
@@ -29,6 +30,7 @@ const runFlags = {
   json: { type: 'text', about: 'The arguments, a JSON object; "-" reads them from stdin (default: {})' },
   ...toolsFlag,
   ...sandboxFlag,
+  ...toolEnvFlag,
   ...approveFlag,
   ...autonomyFlag,
   channel: {
@@ -69,8 +71,8 @@ export const run = command({
   ],
   exits: [3, 4, 7, 9, 10, 130],
   async run(context, flags, { name }) {
-    const { json = '{}', workspace, autonomy, approveAllMedium, tools, dryRun = false } = flags
-    const setup = loadSetup(context, { workspace, autonomy, approveAllMedium, agent: flags.agent })
+    const { json = '{}', workspace, autonomy, approveAllMedium, toolEnv, tools, dryRun = false } = flags
+    const setup = loadSetup(context, { workspace, autonomy, approveAllMedium, toolEnv, agent: flags.agent })
     sayWhere(setup)
     const text = json === '-' ? await readStdin({ patient: true, tell: (line) => context.process.stderr.write(`${line}\n`) }) : json
     const request = toolsFor(setup, name, tools)
