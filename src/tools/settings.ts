@@ -2,7 +2,7 @@
 
 import type { Rows } from '../kit/settings.ts'
 
-export const toolBackends = ['native', 'bash', 'llm'] as const
+export const toolBackends = ['native', 'bash', 'llm', 'elixir'] as const
 
 export const toolRows = {
   dir: { type: 'path', default: '~/.braidclaw/tools', about: 'The folder of your own tools (docs/tools.md).' },

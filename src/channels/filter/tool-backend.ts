@@ -101,7 +101,7 @@ function scriptVariables({ setup, backend, agent, model, sandbox }: BackendRun):
     ...(sandbox ? { TOOL_LOOP_SANDBOX: sandbox } : {}),
     ...providerVariables(setup, context.env),
     // As typed it may name one of our providers, which only we know; llm knows its own models.
-    ...(model === undefined ? {} : { TOOL_LOOP_MODEL: backend === 'bash' ? config.defaultModel : model }),
+    ...(model === undefined ? {} : { TOOL_LOOP_MODEL: backend === 'llm' ? model : config.defaultModel }),
   }
 }
 
@@ -126,7 +126,8 @@ function providerVariables({ config }: CliSetup, env: Environment): { readonly [
 /** The sources contain the script; a compiled executable looks beside itself and one folder up. */
 function scriptOf(backend: string): string {
   const here = isCompiled() ? dirname(process.execPath) : join(import.meta.dir, '../../..')
-  const places = [here, dirname(here), join(dirname(here), 'share/braidclaw')].map((root) => join(root, 'bridges/tool-loop', backend))
+  const script = backend === 'elixir' ? 'elixir/tool_loop.sh' : backend
+  const places = [here, dirname(here), join(dirname(here), 'share/braidclaw')].map((root) => join(root, 'bridges/tool-loop', script))
   const found = places.find((path) => existsSync(path))
   if (found) return found
   throw new FailureError('error', `--tool-backend ${backend}: its script is not there; looked for ${places.join(', ')}`)

@@ -108,7 +108,7 @@ export const filterFlags = {
   ...turnFlags,
   model: { ...turnFlags.model, short: 'm' },
   tools: { type: 'text', about: 'Tools that the model may call: default (the built-in), a folder of executables, or a JSON list' },
-  toolBackend: { type: 'text', about: 'Who runs the loop of a turn with --tools: native (default), bash or llm' },
+  toolBackend: { type: 'text', about: 'Who runs the loop of a turn with --tools: native (default), bash, llm or elixir' },
 } as const satisfies Flags
 
 export type FilterFlags = Given<typeof filterFlags>

@@ -5,11 +5,12 @@ import { join } from 'node:path'
 import { isObject } from '../../../src/kit/json.ts'
 import { minimumConfig, type Nest, nest, type Result } from '../../support/cli.ts'
 import { type Dialect, dialects, type Speech } from '../../support/dialects.ts'
+import { needs } from '../../support/needs.ts'
 import { alone } from '../../support/turns.ts'
 import { type Fake, sends, startFake } from '../../support/vendor-fake.ts'
 
 /** A loop, and the wire on which it asks. */
-export type Loop = { readonly backend: 'native' | 'bash' | 'llm'; readonly wire: 'openai-compatible' | 'anthropic' }
+export type Loop = { readonly backend: 'native' | 'bash' | 'llm' | 'elixir'; readonly wire: 'openai-compatible' | 'anthropic' }
 
 export const loops: readonly Loop[] = [
   { backend: 'native', wire: 'openai-compatible' },
@@ -17,10 +18,11 @@ export const loops: readonly Loop[] = [
   { backend: 'llm', wire: 'openai-compatible' },
 ]
 
-/** The same on their other wire. */
+/** The same on their other wire, and the loop in Elixir. */
 export const others: readonly Loop[] = [
   { backend: 'native', wire: 'anthropic' },
   { backend: 'bash', wire: 'openai-compatible' },
+  ...(needs('elixir') ? [{ backend: 'elixir', wire: 'anthropic' } as const] : []),
 ]
 
 export type Play = {

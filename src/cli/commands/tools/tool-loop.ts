@@ -20,7 +20,7 @@ import { approveFlag, autonomyFlag, loggingAgentFlag, modelFlag, sandboxFlag, wo
 import { CliExit, commandError, exitOf } from '../../exit.ts'
 
 const flags = {
-  toolBackend: { type: 'text', about: 'Who runs the loop: native, bash or llm (default: tools.backend)' },
+  toolBackend: { type: 'text', about: 'Who runs the loop: native, bash, llm or elixir (default: tools.backend)' },
   model: { ...modelFlag.model, short: 'm' },
   ...loggingAgentFlag,
   ...sandboxFlag,
