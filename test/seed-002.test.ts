@@ -198,7 +198,9 @@ test.if(needs('jq'))(
   async () => {
     using at = nest()
     const script = [14, 1, 4, 5, 6, 7, 8, 9, 11, 12, 13, 10, 15] as const
-    const lines = script.map((number) => `echo "== ${number}"\n${typed[number]} || echo "exit $?"`).join('\n')
+    // The first line begins in a shell without the functions.
+    const run = (number: (typeof script)[number]) => (number === 1 ? `bash -s <<'END'\n${typed[1]}\nEND` : `{ ${typed[number]}; }`)
+    const lines = script.map((number) => `echo "== ${number}"\n${run(number)}\n[ $? -eq 0 ] || echo "exit $?"`).join('\n')
     const home = join(at.home, '.braidclaw')
     mkdirSync(home, { mode: 0o700 })
     symlinkSync(join(root, 'lib'), join(home, 'lib'))

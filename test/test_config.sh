@@ -27,6 +27,11 @@ check_output 'null prints nothing' '' "$(config_agent default model)"
 config_agent nobody soul 2>"$tmpdir/complaint"
 check_exit 'an agent that is not there fails' 5 $?
 check_contains 'and the message names it' 'no agent "nobody"' "$(cat "$tmpdir/complaint")"
+mv "$SHELLCLAW_HOME/config/agents.json" "$SHELLCLAW_HOME/agents.json"
+"$BRAIDCLAW" init --agent-files >"$tmpdir/steps" 2>/dev/null
+check_output 'init keeps an agents.json at its other place' kept "$(if [ -e "$SHELLCLAW_HOME/config/agents.json" ]; then echo 'a second one'; else echo kept; fi)"
+check_output 'and config_agent reads it' local/coder "$(config_agent coder model)"
+rm "$SHELLCLAW_HOME/agents.json"
 echo '{broken' >"$SHELLCLAW_HOME/config/agents.json"
 check_output 'a broken agents.json fails' failed "$(config_agent default soul 2>/dev/null || echo failed)"
 config_init 2>"$tmpdir/complaint"

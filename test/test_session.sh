@@ -16,9 +16,11 @@ check_output 'a long entry is whole' 200000 "$(tail -n 1 "$file" | jq '.content 
 check_contains 'the first entry is shown with its lines indented' "$(printf ' user: one "quoted"\n  two \\n three')" "$(session_load "$file")"
 check_output 'a limit shows the last entries' 1 "$(session_load "$file" 1 | grep -c .)"
 check_contains 'control characters do not reach the terminal' 'assistant: red [31mtext' "$(session_load "$file" 2)"
-printf '{"ts":"torn' >>"$file"
-check_output 'a torn line is not counted' 3 "$(session_count "$file")"
-check_output 'nor shown' 3 "$(session_load "$file" | grep -c ' user: \| assistant: ')"
+printf '{"ts":"torn\n"no entry"\n' >>"$file"
+session_append "$file" user after
+check_output 'lines that are not entries are not counted' 4 "$(session_count "$file")"
+check_output 'nor shown' 4 "$(session_load "$file" | grep -c ' user: \| assistant: ')"
+check_output 'and nothing complains of them' '' "$(session_load "$file" 2>&1 >/dev/null)"
 session_clear "$file"
 check_exit 'clearing succeeds' 0 $?
 check_output 'the session is empty' 0 "$(session_count "$file")"
