@@ -202,6 +202,7 @@ describe('what holds', () => {
         resultsMaxBytes: 268_435_456,
       },
       changes: { keepSets: 200, keepMb: 1000, keepDays: 30 },
+      hooks: { timeoutS: 10, claudeCode: true },
       receipts: { enabled: true, path: '/home/ann/.braidclaw/tool_receipts.log' },
       log: { level: 'warn' },
     })

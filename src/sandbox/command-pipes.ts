@@ -101,19 +101,20 @@ export function receiver(descriptor: string): string[] {
   return ['/bin/sh', '-c', `. /proc/self/fd/${descriptor}`, 'sh']
 }
 
-export type SandboxCommand = { readonly argv: readonly string[]; readonly cwd: string; readonly env: SpawnPlan['env'] }
+export type SandboxCommand = Pick<SpawnPlan, 'argv' | 'cwd' | 'env' | 'stdin'>
 type MarkedCommand = SandboxCommand & { readonly mark: string; readonly descriptor: string }
 
 /**
  * Quotes every word, so that the shell interprets nothing in it. The braces keep the shell from running the first half of a script whose
  * second half never arrives. It closes the descriptor before the command starts.
  */
-export function commandLines({ argv, cwd, env, mark, descriptor }: MarkedCommand): string {
+export function commandLines({ argv, cwd, env, stdin, mark, descriptor }: MarkedCommand): string {
   const names = Object.keys(env)
   const plain = names.filter((name) => /^[A-Za-z_]\w*$/.test(name))
   const odd = names.filter((name) => !plain.includes(name)).map((name) => `${name}=${env[name]}`)
   const words = odd.length === 0 ? argv : ['/usr/bin/env', ...odd, ...argv]
   const program = quoted(argv[0] ?? '')
+  const end = crypto.randomUUID()
   return [
     '{',
     `exec ${descriptor}<&-`,
@@ -121,7 +122,7 @@ export function commandLines({ argv, cwd, env, mark, descriptor }: MarkedCommand
     `cd -- ${quoted(cwd)} 2>/dev/null || { echo '${mark}its folder cannot be seen in the sandbox' >&2; exit ${failureCode}; }`,
     'unset OLDPWD',
     `command -v -- ${program} >/dev/null 2>&1 || { echo '${mark}the program does not exist in the sandbox' >&2; exit ${failureCode}; }`,
-    `exec ${words.map(quoted).join(' ')}`,
+    `exec ${words.map(quoted).join(' ')}${stdin === undefined ? '' : ` <<'${end}'\n${stdin}\n${end}`}`,
     '}\n',
   ].join('\n')
 }

@@ -18,6 +18,8 @@ export type SpawnPlan = {
   readonly env: ChildEnvironment
   /** An abort kills every process that the command started. */
   readonly signal: AbortSignal
+  /** The whole standard input of the command, without NUL; it ends with a line break. Absent: the input is empty. */
+  readonly stdin?: string
   /** Paths that this command may read in addition to the sandbox's own. */
   readonly readablePaths?: readonly ReadablePath[]
   /**

@@ -74,9 +74,10 @@ async function run(plan: SpawnPlan, streams: Streams): Promise<SpawnResult> {
   }
 }
 
-function start({ argv, cwd, env }: SpawnPlan, { stdout, stderr }: Streams) {
+function start({ argv, cwd, env, stdin }: SpawnPlan, { stdout, stderr }: Streams) {
   try {
-    return Bun.spawn([...argv], { cwd, env: { ...env }, stdin: 'ignore', stdout, stderr, detached: true })
+    const input = stdin === undefined ? 'ignore' : Buffer.from(`${stdin}\n`)
+    return Bun.spawn([...argv], { cwd, env: { ...env }, stdin: input, stdout, stderr, detached: true })
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error))
   }

@@ -178,6 +178,9 @@ keep_sets = 1
 keep_mb = 2
 keep_days = 3
 
+[hooks]
+timeout_s = 5
+claude_code = false
 [receipts]
 enabled = false
 path = "/r.log"

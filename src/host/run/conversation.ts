@@ -15,11 +15,12 @@ import type { Payer } from '../cost/budget.ts'
 import { askedModels, withAnswerRoom } from '../cost/model-window.ts'
 import type { Home } from '../open/open-home.ts'
 import type { ChatPlace } from '../schedules/chat-schedules.ts'
-import type { Profile } from '../setup/profile.ts'
+import { loadRules, type Profile } from '../setup/profile.ts'
 import { createInstructions } from '../setup/project-instructions.ts'
 import { runLimits } from '../setup/run-limits.ts'
-import { hasRules, noteDaily } from '../setup/setup.ts'
+import { hasHooks, noteDaily } from '../setup/setup.ts'
 import { assertWorkspaceExists, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
+import type { openHooks } from '../toolset/hooks/open-hooks.ts'
 import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
 import {
   builtInNames,
@@ -75,15 +76,16 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const request: ConversationRequest = { ...options, conversation: which }
   const instructions = instructionsFor(setup, request, workspace)
   const { sandboxes } = home.services
+  const { ask, dryRun } = options
+  const own = { setup, conversationId, dryRun, runId: () => running.agent?.runId() }
+  const hooks = hasHooks(setup) ? await hooksOf({ ...own, isNew: !begun.isContinuation, toolRuntime: () => toolRuntime.get() }) : undefined
   const toolRuntime = lazyToolRuntime(profile, {
-    setup,
+    ...own,
     memory,
-    conversationId,
-    runId: () => running.agent?.runId(),
-    ask: options.ask,
+    hooks,
+    ask,
     sandbox: options.sandbox,
-    dryRun: options.dryRun,
-    scheduleInChat: setup.access?.schedules && !options.dryRun ? scheduleIn(opening, { ...setup.access, conversationId }) : undefined,
+    scheduleInChat: setup.access?.schedules && !dryRun ? scheduleIn(opening, { ...setup.access, conversationId }) : undefined,
     sandboxes,
     tools,
     instructions,
@@ -115,7 +117,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   })
   const agent = await runnerOf(opening, { begun, provider, window, toolRuntime, opening: prompts.next })
   running.agent = agent
-  const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce })
+  const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce, hooks })
   const readsUntrusted = async () => void (await home.recorder.add(() => memory.labels.keep(conversationId, ['reads_untrusted'])))
   log('info', 'channel started', { channel: options.channel })
   log('info', 'conversation started', { conversation: conversationId })
@@ -127,13 +129,14 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   return {
     stop(reason) {
       agent.stop(reason)
+      hooks?.interrupt()
       void endJobs(`emergency stop: ${reason}`)
     },
     conversation: {
       ...turns,
       async *run(...asked) {
         try {
-          yield* turns.run(...asked)
+          yield* hooks ? hooks.watch(turns.run(...asked)) : turns.run(...asked)
         } finally {
           if (turns.ending()?.code === 'budget') await endJobs('the budget is used up')
         }
@@ -171,7 +174,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
         return createSearch(memory.store, Date.now)(request)
       },
       async compact(how) {
-        if (!prompts.needsCompaction()) return
+        if (!prompts.needsCompaction() || (await hooks?.mayCompact()) === false) return
         const { compactConversation } = await sideCalls()
         await compactConversation({ ...how, ...(await counting()), setup, conversationId, provider: answering, window })
       },
@@ -187,6 +190,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       async close() {
         running.closed = true
         await turns.close()
+        hooks?.interrupt()
         // A half-made sandbox would leave its folders behind.
         await running.preparing
         await (await toolRuntime.settled())?.close()
@@ -280,6 +284,9 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
   })
 }
 
+/** Loads what runs hooks, only where there are some. @throws FailureError `usage` on an invalid hook */
+const hooksOf = async (options: Parameters<typeof openHooks>[0]) => (await import('../toolset/hooks/open-hooks.ts')).openHooks(options)
+
 function scheduleIn({ schedules }: RunContext, chat: ChatPlace): ScheduleInChat {
   return async (input) => {
     const { scheduleInChat } = await import('../schedules/chat-schedules.ts')
@@ -332,14 +339,11 @@ function lazyToolRuntime(profile: Profile, options: Omit<ToolRuntimeOptions, 'po
   })
 }
 
-/**
- * Loads the operator's own rules. Every start looks for rule folders and loads the parser only when there is one. @throws FailureError
- * `usage` on an invalid rule
- */
+/** Every start looks for rule folders and loads the parser only when there is one. @throws FailureError `usage` on an invalid rule */
 async function rulesFor({ setup, rules: shared }: Profile) {
-  if (!hasRules(setup)) return {}
-  const { rulesInForce } = await import('../setup/operator-rules.ts')
-  const { rules, journal } = shared(rulesInForce(setup))
+  const loaded = await loadRules(setup)
+  if (!loaded) return {}
+  const { rules, journal } = shared(loaded)
   return { rules, journalledRules: journal }
 }
 

@@ -3,6 +3,7 @@
 import type { Agent } from '../../runtime/create-agent.ts'
 import type { AgentEvent, Continued, Ending } from '../../runtime/event.ts'
 import type { Conversation } from '../api.ts'
+import type { Hooks } from '../toolset/hooks/open-hooks.ts'
 
 type Turns = Pick<Conversation, 'run' | 'cancel' | 'ending' | 'close'>
 
@@ -11,6 +12,7 @@ type TurnsOptions = {
   readonly queue: TurnQueue
   /** The limit of simultaneous turns in this process. */
   readonly most: number
+  readonly hooks?: Pick<Hooks, 'prompted' | 'interrupt'> | undefined
 }
 
 type RunningTurn = {
@@ -25,7 +27,7 @@ type RunningTurn = {
   ending?: Ending
 }
 
-export function createTurns({ agent, queue, most }: TurnsOptions): Turns {
+export function createTurns({ agent, queue, most, hooks }: TurnsOptions): Turns {
   const state: { closed: boolean; latest?: RunningTurn; running: boolean } = { closed: false, running: false }
 
   function cancel(by = 'user'): void {
@@ -34,6 +36,7 @@ export function createTurns({ agent, queue, most }: TurnsOptions): Turns {
     turn.by = by
     turn.waiting.abort()
     if (turn.begun) agent.cancel(by)
+    hooks?.interrupt()
   }
 
   async function* run(message: string, signal?: AbortSignal, continues?: Continued): AsyncGenerator<AgentEvent> {
@@ -48,7 +51,10 @@ export function createTurns({ agent, queue, most }: TurnsOptions): Turns {
       const leave = await queue.enter(most, turn.waiting.signal)
       if (!leave) return yield* givenUp(turn)
       turn.leave = leave
-      yield* events(turn, message, continues)
+      const asked = continues ? undefined : await hooks?.prompted(message)
+      if (turn.waiting.signal.aborted) return yield* givenUp(turn)
+      if (asked && 'refused' in asked) return yield* givenUp(turn, asked.refused)
+      yield* events(turn, asked?.message ?? message, continues)
     } finally {
       signal?.removeEventListener('abort', stop)
       over(turn)
@@ -97,11 +103,12 @@ function* refusal(code: 'busy' | 'closed', message: string): Generator<AgentEven
   yield { type: 'done', stopReason: 'error' }
 }
 
-/** Ends a turn that was cancelled while it waited: it asked nothing, so the journal has no entry. */
-function* givenUp(turn: RunningTurn): Generator<AgentEvent> {
-  turn.ending = { stop: 'cancelled', code: 'cancelled', message: `cancelled by ${turn.by ?? 'user'} before it began` }
-  yield { type: 'error', code: 'cancelled', message: turn.ending.message, recoverable: true }
-  yield { type: 'done', stopReason: turn.ending.stop }
+/** Ends a turn that was cancelled while it waited, or that a hook refused: it asked nothing, so the journal has no entry. */
+function* givenUp(turn: RunningTurn, ending?: Ending): Generator<AgentEvent> {
+  turn.ending = ending ?? { stop: 'cancelled', code: 'cancelled', message: `cancelled by ${turn.by ?? 'user'} before it began` }
+  const { code, message, stop } = turn.ending
+  yield { type: 'error', code, message, recoverable: true }
+  yield { type: 'done', stopReason: stop }
 }
 
 export type TurnQueue = ReturnType<typeof createTurnQueue>

@@ -9,6 +9,7 @@ import type { Setup } from '../api.ts'
 import { sandboxState } from '../toolset/sandbox/command-sandbox.ts'
 import type { LoadedRules } from './operator-rules.ts'
 import { providerFor, type SharedProviders } from './provider-pool.ts'
+import { hasRules, type RuleSetup } from './setup.ts'
 
 export type Profile = {
   /** The setup of the first conversation with these settings. */
@@ -104,4 +105,10 @@ function createProfile(setup: Setup, shared: SharedProviders): Profile {
 
 function keyOf({ config, origins, paths, context: { env, cwd }, file, assumed, access, ownRules }: Setup): string {
   return sha256(JSON.stringify([config, origins, paths, Object.entries(env).sort(), cwd, file, assumed, access, ownRules]))
+}
+
+/** Loads the rules of the operator and the caller; undefined when there are none. @throws FailureError `usage` on an invalid rule */
+export async function loadRules(setup: RuleSetup) {
+  if (!hasRules(setup)) return undefined
+  return (await import('./operator-rules.ts')).rulesInForce(setup)
 }

@@ -85,6 +85,17 @@ function resolve({ home, env, cwd, channels }: HostContext, flags: Flags, { stay
   throw new FailureError(code, loaded.problems.map(describeProblem))
 }
 
+export type HookSetup = Pick<Setup, 'config' | 'paths' | 'context'>
+
+/** Finds out whether there may be hooks, without loading what reads them. */
+export function hasHooks({ paths, config: { workspaceDir } }: HookSetup): boolean {
+  const own = [
+    `${paths.home}/hooks`,
+    ...['.braidclaw/hooks', '.claude/settings.json', '.claude/settings.local.json'].map((name) => `${workspaceDir}/${name}`),
+  ]
+  return own.some((path) => existsSync(path))
+}
+
 export type RuleSetup = Pick<Setup, 'config' | 'paths' | 'context' | 'log' | 'ownRules'>
 
 /** Finds out whether there may be rules of the operator or the caller, without loading what reads them. */

@@ -132,12 +132,15 @@ type FileOriginals = Originals & {
   alone<T>(work: () => Promise<T>): Promise<T>
 }
 
+/** Imported on demand: many conversations write nothing. */
+export const loadReviewedViews = () => import('../transactions/reviewed-views.ts')
+
 type Whose = { readonly conversation: string; run(): string; readonly results?: Results }
 
 /** Keeps what file tools replace or delete in the store of change sets, which is loaded before the first write of a conversation. */
 export function createFileOriginals(setup: Judging['setup'], policy: Policy, whose: Whose): FileOriginals {
   const opened = lazy(async () => {
-    const [{ openJudgedChanges }, hunks] = await Promise.all([import('../transactions/reviewed-views.ts'), import('../changes/hunks.ts')])
+    const [{ openJudgedChanges }, hunks] = await Promise.all([loadReviewedViews(), import('../changes/hunks.ts')])
     const store = openJudgedChanges(setup, policy)
     return { store, originals: store.originals(whose), hunks }
   })

@@ -43,11 +43,11 @@ import {
 } from '../transactions/command-spawn.ts'
 import type { Sweep } from '../transactions/direct-sweep.ts'
 import type { StandingAnswers } from '../transactions/reviewed-views.ts'
-import { changesOfFileCall, createFileOriginals } from './file-call-changes.ts'
+import { changesOfFileCall, createFileOriginals, loadReviewedViews } from './file-call-changes.ts'
 import { createGet } from './network.ts'
 import { createConfinement, type SandboxPool } from './sandbox/command-sandbox.ts'
 import { createJobs } from './sandbox/jobs.ts'
-import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection, warnOfUnknown } from './tool-selection.ts'
+import { builtInTools, type SourcedTool, type ToolPorts, type ToolRuntime, type ToolSelection, warnOfUnknown } from './tool-selection.ts'
 
 export type ToolRuntimeOptions = {
   readonly setup: Setup
@@ -66,6 +66,7 @@ export type ToolRuntimeOptions = {
   readonly sandboxes?: SandboxPool
   readonly tools?: ToolSelection
   readonly instructions?: Instructions
+  readonly hooks?: { around(ports: ToolPorts): ToolPorts } | undefined
   /** Results follow the window of the model; absent: only the configured limit holds. */
   readonly window?: Pick<ModelWindow, 'tokens' | 'scale'>
 }
@@ -96,6 +97,7 @@ export async function createToolRuntime({
   sandboxes,
   tools: { builtIn, more } = builtInTools,
   instructions,
+  hooks,
   window,
 }: ToolRuntimeOptions): Promise<ToolRuntime> {
   const { config, paths, log, redactor, context } = setup
@@ -115,7 +117,7 @@ export async function createToolRuntime({
   const commands = createCommandSpawn({ setup, policy, conversationId, confinement, sweep })
   const spawn = dryRun ? dryRunSpawn({ spawn: commands.spawn, hasViews: confinement.mode }) : commands.spawn
   const views = lazy(async () => {
-    const { createReviewedViews, createStandingAnswers } = await import('../transactions/reviewed-views.ts')
+    const { createReviewedViews, createStandingAnswers } = await loadReviewedViews()
     // People on a channel have no share in the operator's standing answers.
     if (memory && !setup.access) state.answers = createStandingAnswers(memory)
     return createReviewedViews({
@@ -316,6 +318,7 @@ export async function createToolRuntime({
    * asked again.
    */
   function allowAlways({ call, judgement, changes }: Question): string | undefined {
+    if (isAskedByHook(changes ?? judgement)) return undefined
     if (changes) return state.answers?.accept(changes.digest)
     const names = namesAsked(judgement)
     const rule = names && pathRuleFor(policy.workspace, names)
@@ -352,10 +355,9 @@ export async function createToolRuntime({
     get policy() {
       return kit().policy
     },
-    judge,
-    act,
-    changes,
+    ...(hooks ? hooks.around({ judge, act, changes }) : { judge, act, changes }),
     gate,
+    spawn,
     async prepare() {
       const runsCommands = kit().tools.some(({ name }) => name === 'shell')
       await Promise.all([gate(), ...(runsCommands ? [loadCommandJudge(), confinement.mode()] : [])])
@@ -363,7 +365,11 @@ export async function createToolRuntime({
     allowAlways,
     changesOf: ({ call, changes }) =>
       changes ? views.current()?.changesOf(call.id) : sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined,
-    isStanding: (proposal) => proposal.changes === undefined && !couldLeak(proposal.judgement) && standing.has(standingKey(proposal) ?? ''),
+    isStanding: (proposal) =>
+      proposal.changes === undefined &&
+      !couldLeak(proposal.judgement) &&
+      !isAskedByHook(proposal.judgement) &&
+      standing.has(standingKey(proposal) ?? ''),
     refresh,
     jobs,
     async close() {
@@ -374,6 +380,9 @@ export async function createToolRuntime({
     },
   }
 }
+
+/** An "always" is an answer to the gate; a hook asks each time. */
+const isAskedByHook = ({ rule }: { readonly rule: string }) => rule.startsWith('hook.')
 
 /** The sources of external tools that no sandbox confines. */
 const unconfined: { readonly [source: string]: string | undefined } = { claw: 'the claw', program: 'the calling program' }

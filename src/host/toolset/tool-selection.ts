@@ -7,6 +7,7 @@ import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { ExecutableHost } from '../../tools/executable/executable-tool.ts'
 import { toolKinds } from '../../tools/list.ts'
+import type { Spawn } from '../../tools/process.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
 import type { Jobs } from './sandbox/jobs.ts'
 
@@ -36,6 +37,8 @@ export type ToolRuntime = {
   readonly changes: ChangePorts
   readonly policy: Policy
   readonly gate: () => Promise<Gate>
+  /** Starts a program as the commands of the conversation are started. */
+  readonly spawn: Spawn
   /** Loads the gate and creates the sandbox, so that the first call waits for neither. */
   prepare(): Promise<void>
   /** Stores an approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call. */
@@ -50,6 +53,9 @@ export type ToolRuntime = {
   readonly jobs: Jobs
   close(): Promise<void>
 }
+
+/** The parts that judge a call and carry it out. */
+export type ToolPorts = Pick<ToolRuntime, 'judge' | 'act' | 'changes'>
 
 export function hasTools({ builtIn, more }: ToolSelection): boolean {
   return builtIn.length > 0 || more !== undefined

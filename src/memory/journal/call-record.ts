@@ -74,7 +74,12 @@ export function createCallRecord(options: CallRecordOptions) {
       const { id, call, judgement, approval } = body
       journal.append({ run, kind: 'intent', type: 'act', at: now(), body })
       const begun = { runId: run.runId, callId: id, tool: call.name, risk: judgement.risk, argsHash: argsHashOf(call) }
-      journal.begin({ ...begun, approval: approval ?? null, sandbox: run.sandbox ?? null, receiptsBefore: receiptsBefore() })
+      journal.begin({
+        ...begun,
+        approval: givenBy(approval, judgement) ?? null,
+        sandbox: run.sandbox ?? null,
+        receiptsBefore: receiptsBefore(),
+      })
       if (judgement.labels) labels.keep(run.conversationId, judgement.labels)
       return approval === undefined ? undefined : approvals.use(gateIdOf(run.runId, act.id), act.judgement.plan)
     },
@@ -84,8 +89,9 @@ export function createCallRecord(options: CallRecordOptions) {
       const { id, review, approval } = body
       openIntent(run, id)
       journal.append({ run, kind: 'intent', type: 'apply', at: now(), body })
-      if (approval === undefined) return undefined
-      journal.approve(run.runId, id, approval)
+      const given = givenBy(approval, review)
+      if (given === undefined) return undefined
+      journal.approve(run.runId, id, given)
       return approvals.use(gateIdOf(run.runId, apply.id, 'changes'), review.digest)
     },
     /** Records the result of an act, or of the application of its changes. Journals nothing for a run that is `forgotten`. */
@@ -115,4 +121,9 @@ export function createCallRecord(options: CallRecordOptions) {
       return endByDrop(run, drop, { ...drop, result, receipt })
     },
   }
+}
+
+/** Names the hook that asked, too, so that the receipt of the call does. */
+function givenBy(approval: string | undefined, { rule }: { readonly rule: string }): string | undefined {
+  return approval === undefined || !rule.startsWith('hook.') ? approval : `${approval} (${rule} asked)`
 }
