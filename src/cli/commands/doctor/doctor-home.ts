@@ -8,6 +8,7 @@ import { programIn, valueAt } from '../../../config/output/show.ts'
 import { doubtsOf } from '../../../config/validate.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
+import { loadHooks } from '../../../host/toolset/hooks/load-hooks.ts'
 import { builtInNames } from '../../../host/toolset/tool-selection.ts'
 import { readStructure, structureFile } from '../../../host/transactions/change-rules.ts'
 import { count, grouped } from '../../../kit/text.ts'
@@ -89,6 +90,14 @@ function workspace({ config }: CliSetup): Finding {
   } catch {
     return { what: 'workspace', state: 'bad', says: `${config.workspaceDir} cannot be written`, remedy: [`ls -ld ${config.workspaceDir}`] }
   }
+}
+
+/** Tells of the hooks of this workspace; without hooks it says nothing. */
+export function hookFindings(setup: CliSetup): Finding[] {
+  const { hooks, notices, problems } = loadHooks(setup)
+  const found = (state: Finding['state'], lines: readonly string[]) => lines.map((says): Finding => ({ what: 'hooks', state, says }))
+  const names = [...new Set(hooks.map(({ name }) => name))].join(', ')
+  return [...found('bad', problems), ...found('note', notices), ...found('ok', names ? [names] : [])]
 }
 
 export function recordFindings(setup: CliSetup, memory: Memory): Finding[] {

@@ -15,7 +15,7 @@ import { CliExit, exitCodes } from '../../exit.ts'
 import { gatewaySettings, managerOf } from '../service/service.ts'
 import type { Finding } from './doctor-finding.ts'
 import { dashboardFindings, gatewayFindings } from './doctor-gateway.ts'
-import { homeFindings, leftovers, machineFindings, recordFindings, stopFinding } from './doctor-home.ts'
+import { homeFindings, hookFindings, leftovers, machineFindings, recordFindings, stopFinding } from './doctor-home.ts'
 import { costFindings, foundModels, providerFindings, windowFindings } from './doctor-providers.ts'
 import { probe, sandboxFindings } from './doctor-sandbox.ts'
 import { channelFindings, scheduleFindings, serviceFindings, traceFindings, troubleFindings } from './doctor-service.ts'
@@ -39,6 +39,7 @@ export const doctor = command({
     const { setup, findings: models } = await foundModels(loaded)
     const findings = setup.redactor.value([
       ...homeFindings(setup),
+      ...hookFindings(setup),
       ...providerFindings(setup),
       ...models,
       ...(await costFindings(setup)),

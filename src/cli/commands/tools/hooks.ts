@@ -18,14 +18,17 @@ export const list = command({
   run(context, { workspace, json = false }) {
     const { hooks, notices, problems } = loadHooks(loadSetup(context, { workspace }))
     for (const line of [...notices, ...problems]) context.process.stderr.write(`${line}\n`)
-    printList(context, {
-      items: hooks.map(({ name, event, run, timeoutS, sandbox, write, file }) => ({ name, event, run, timeoutS, sandbox, write, file })),
-      json,
-      lines: hooks.map(({ name, event, sandbox, write, file }) =>
-        [event, name, sandbox ? (write ? 'sandbox, writes' : 'sandbox') : 'no sandbox', file].join('\t'),
-      ),
-      none: 'there are no hooks here',
-    })
+    const items = hooks.map(({ event, name, sandbox, write, file, run, timeoutS }) => ({
+      event,
+      name,
+      sandbox,
+      write,
+      file,
+      run,
+      timeoutS,
+    }))
+    const lines = items.map(({ event, name, sandbox, file }) => [event, name, sandbox ? 'sandbox' : 'no sandbox', file].join('\t'))
+    printList(context, { items, json, lines, none: 'there are no hooks here' })
     if (problems.length > 0) throw new CliExit(exitCodes.error)
   },
 })
@@ -33,34 +36,33 @@ export const list = command({
 export const test = command({
   flags: {
     tool: { type: 'text', about: 'The tool of the call; shell by default' },
-    input: { type: 'text', about: 'Its arguments, as JSON' },
-    path: { type: 'text', many: true, about: 'A path that the call names, absolute' },
+    args: { type: 'text', about: 'Its arguments, as JSON' },
     ...workspaceFlag,
     ...jsonFlag,
   },
   args: { event: { type: 'choice', values: hookEvents, about: 'What happens' } },
-  examples: [[`before_tool --input '{"command":"rm -rf /"}'`, 'what the hooks say to a command; it does not run']],
-  async run(context, { tool = 'shell', input = '{}', path = [], workspace, json = false }, { event }) {
+  examples: [[`before_tool --args '{"command":"rm -rf /"}'`, 'what the hooks say to a command; it does not run']],
+  async run(context, { tool = 'shell', args = '{}', workspace, json = false }, { event }) {
     const setup = loadSetup(context, { workspace })
-    const parsed = parseJson(input)
-    if (!isJsonObject(parsed)) throw usageError('--input must be a JSON object, such as {"command":"ls"}')
+    const input = parseJson(args)
+    if (!isJsonObject(input)) throw usageError('--args must be a JSON object, such as {"command":"ls"}')
     const policy = policyOf(setup.config, setup.paths, setup.context.env)
-    const confinement = createConfinement('auto', { setup, policy })
-    const base = { conversation: 'test', workspace: policy.workspace, dryRun: true }
-    const occasion = { event, call: { name: tool, input: parsed }, paths: path, facts: { prompt: 'test', message: 'test' } }
-    const chosen = loadHooks(setup).hooks.filter((hook) => hook.event === event && hook.matches(occasion))
-    const { signal } = new AbortController()
-    try {
-      const tried = await Promise.all(
-        chosen.map(async (hook) => {
-          const { answer, view } = await runHook(hook, occasion, { setup, base, spawn: confinement.spawn, signal })
-          view?.drop()
-          return { name: hook.name, ...answer }
-        }),
-      )
-      printList(context, { items: tried, json, lines: tried.map((each) => JSON.stringify(each)), none: `no hook for ${event} matches` })
-    } finally {
-      confinement.close()
+    const { spawn, close } = createConfinement('auto', { setup, policy })
+    const run = {
+      setup,
+      spawn,
+      base: { conversation: 'test', workspace: policy.workspace, dryRun: true },
+      signal: new AbortController().signal,
     }
+    const paths = typeof input.path === 'string' ? [input.path] : []
+    const occasion = { event, call: { name: tool, input }, paths, facts: { prompt: 'test', message: 'test' } }
+    const items: object[] = []
+    for (const hook of loadHooks(setup).hooks.filter((hook) => hook.event === event && hook.matches(occasion))) {
+      const { answer, view } = await runHook(hook, occasion, run)
+      view?.drop()
+      items.push({ name: hook.name, ...answer })
+    }
+    printList(context, { items, json, lines: items.map((item) => JSON.stringify(item)), none: `no hook for ${event} matches` })
+    close()
   },
 })

@@ -74,18 +74,20 @@ export function openHooks(options: HooksOptions) {
 }
 
 function createAsk(hooks: readonly Hook[], { setup, conversationId, dryRun = false, toolRuntime }: HooksOptions) {
-  const failures = createFailures(setup)
+  const failures = new Map<string, number>()
+  const failuresOf = ({ name }: Hook) => failures.get(name) ?? 0
   const state = { stop: new AbortController() }
 
   /** Hooks of one event run at the same time, but those that write: two formatters of one file would contradict each other. */
   async function run(occasion: Occasion, signal = state.stop.signal, then: (answered: Answered) => unknown = dropped): Promise<void> {
-    const chosen = hooks.filter((hook) => hook.event === occasion.event && !failures.isOff(hook) && hook.matches(occasion))
+    const chosen = hooks.filter((hook) => hook.event === occasion.event && failuresOf(hook) < mostFailures && hook.matches(occasion))
     if (chosen.length === 0) return
     const { spawn, policy } = await toolRuntime()
     const around = { setup, base: { conversation: conversationId, workspace: policy.workspace, dryRun }, spawn }
+    const stop = AbortSignal.any([signal, state.stop.signal])
     const one = async (hook: Hook) => {
-      const { answer, view } = await runHook(hook, occasion, { ...around, signal: AbortSignal.any([signal, state.stop.signal]) })
-      if (!signal.aborted) failures.note(hook, answer)
+      const { answer, view } = await runHook(hook, occasion, { ...around, signal: stop })
+      if (!stop.aborted) failures.set(hook.name, told(hook, answer, failuresOf(hook), setup))
       await then({ hook, answer, view })
     }
     await Promise.all(chosen.filter(({ write }) => !write).map(one))
@@ -116,11 +118,9 @@ function withHooks(ports: ToolPorts, { run, ask }: Ask, options: HooksOptions): 
   const notes = new Map<string, readonly string[]>()
   const note = ({ id }: { readonly id: string }, more: readonly string[]) =>
     more.length > 0 && notes.set(id, [...(notes.get(id) ?? []), ...more])
-  const pathsOf = async (judgement: Judgement) => pathsIn(judgement, await toolRuntime())
-  const changesOf = async (act: Proposal, review: ChangeReview) => changesIn(act, review, await toolRuntime())
 
   async function reviewed(act: Proposal, ran: ActOutcome, review: ChangeReview, signal: AbortSignal): Promise<ActOutcome> {
-    const { list, paths } = await changesOf(act, review)
+    const { list, paths } = changesIn(act, review, await toolRuntime())
     const { verdict: gate, rule, summary } = review
     const changes = list.map((change) => ({ path: change.path, change: kindOf(change) }))
     const { verdict, context } = await ask({ event: 'changes', call: act.call, paths, facts: { gate, rule, summary, changes } }, signal)
@@ -155,7 +155,7 @@ function withHooks(ports: ToolPorts, { run, ask }: Ask, options: HooksOptions): 
       const judgement = await ports.judge(call)
       const { verdict: gate, risk, rule, summary, writes } = judgement
       if (gate === 'deny') return judgement
-      const paths = await pathsOf(judgement)
+      const paths = await pathsIn(judgement, await toolRuntime())
       const { verdict, context } = await ask({ event: 'before_tool', call, paths, facts: { gate, risk, rule, summary } })
       note(call, context)
       if (verdict === undefined) return judgement
@@ -164,12 +164,14 @@ function withHooks(ports: ToolPorts, { run, ask }: Ask, options: HooksOptions): 
     },
     async act(act, signal) {
       const ran = await ports.act(act, signal)
-      return ran.changes ? reviewed(act, ran, ran.changes, signal) : ended(act, ran, await pathsOf(act.judgement), signal)
+      return ran.changes
+        ? reviewed(act, ran, ran.changes, signal)
+        : ended(act, ran, await pathsIn(act.judgement, await toolRuntime()), signal)
     },
     changes: {
       drop: ports.changes.drop,
       async apply(event, signal, ran) {
-        const { paths } = await changesOf(event, event.review)
+        const { paths } = changesIn(event, event.review, await toolRuntime())
         return ended(event, await ports.changes.apply(event, signal, ran), paths, signal)
       },
     },
@@ -208,20 +210,16 @@ function kindOf({ before, after }: Pick<Change, 'before' | 'after'>): string {
 /** The number of failures in a row after which a hook is off for the rest of its conversation. */
 const mostFailures = 3
 
-function createFailures({ log }: Pick<Setup, 'log'>) {
-  const inRow = new Map<string, number>()
-  return {
-    isOff: ({ name }: Hook) => (inRow.get(name) ?? 0) >= mostFailures,
-    note({ name, file, strict }: Hook, answer: HookAnswer): void {
-      const failed = 'failed' in answer ? answer.failed : undefined
-      const times = failed === undefined ? 0 : (inRow.get(name) ?? 0) + 1
-      inRow.set(name, times)
-      const then = strict ? 'where it failed the answer was no, and it checks nothing further' : 'the run goes on without it'
-      const off = times === mostFailures ? `; it is off for the rest of this conversation after ${times} failures in a row: ${then}` : ''
-      if (failed !== undefined) log('warn', `hook ${name} failed: ${failed}${off} (${file})`)
-      else if ('message' in answer && answer.message) log('warn', `hook ${name}: ${answer.message}`)
-    },
+/** Tells the person what a hook says, or that it failed. @returns how often it has failed in a row */
+function told({ name, file, strict }: Hook, answer: HookAnswer, before: number, { log }: Pick<Setup, 'log'>): number {
+  if (!('failed' in answer)) {
+    if (answer.message) log('warn', `hook ${name}: ${answer.message}`)
+    return 0
   }
+  const then = strict ? 'where it failed the answer was no, and it checks nothing further' : 'the run goes on without it'
+  const off = `; it is off for the rest of this conversation after ${mostFailures} failures in a row: ${then}`
+  log('warn', `hook ${name} failed: ${answer.failed}${before + 1 === mostFailures ? off : ''} (${file})`)
+  return before + 1
 }
 
 /**
