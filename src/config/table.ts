@@ -99,11 +99,7 @@ const visionRows = {
 /** The hooks themselves are files; see host/toolset/hooks. */
 const hookRows = {
   timeout_s: { ...seconds, max: 600, default: 10, about: 'How long a hook may take that names no time of its own.' },
-  claude_code: {
-    type: 'boolean',
-    default: true,
-    about: 'Whether the hooks in .claude/settings.json and settings.local.json of trusted folders run, always in the sandbox.',
-  },
+  claude_code: { type: 'boolean', default: true, about: 'Whether the hooks in .claude/settings*.json of trusted folders run.' },
 } as const satisfies Rows
 
 const logRows = {
@@ -111,16 +107,8 @@ const logRows = {
 } as const satisfies Rows
 
 /** In the order of the docs; providers and channels come between `first` and `last`. */
-const first = { security: securityRows, limits: limitRows } as const
-const last = {
-  vision: visionRows,
-  tools: toolRows,
-  memory: memoryRows,
-  changes: changeRows,
-  hooks: hookRows,
-  receipts: receiptRows,
-  log: logRows,
-} as const
+const first = { security: securityRows, limits: limitRows, hooks: hookRows } as const
+const last = { vision: visionRows, tools: toolRows, memory: memoryRows, changes: changeRows, receipts: receiptRows, log: logRows } as const
 export const sections = { ...first, ...last } as const satisfies { readonly [section: string]: Rows }
 
 /** The rows of [channels.NAME]. The configuration knows no channel itself: the caller that loads it passes the existing ones. */

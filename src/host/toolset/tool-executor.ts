@@ -298,8 +298,8 @@ export async function createToolRuntime({
 
   /** Names what an "always" covers: the external tool in this version, or the built-in tool with the hosts of this call. */
   function standingKey({ call, judgement }: Proposal): string | undefined {
-    // A rule of the project asks each time.
-    if (judgement.rule.startsWith('rule.')) return undefined
+    // A rule of the project and a hook ask each time.
+    if (judgement.rule.startsWith('rule.') || isAskedByHook(judgement)) return undefined
     const tool = sourced(call.name)
     if (tool) return JSON.stringify([call.name, tool.sha256])
     return state.gate?.plan(judgement.plan) && JSON.stringify([call.name, ...(namesAsked(judgement) ?? []), ...coveredBy(judgement)])
@@ -365,11 +365,7 @@ export async function createToolRuntime({
     allowAlways,
     changesOf: ({ call, changes }) =>
       changes ? views.current()?.changesOf(call.id) : sourced(call.name) === undefined ? changesOfFileCall(call, workspace) : undefined,
-    isStanding: (proposal) =>
-      proposal.changes === undefined &&
-      !couldLeak(proposal.judgement) &&
-      !isAskedByHook(proposal.judgement) &&
-      standing.has(standingKey(proposal) ?? ''),
+    isStanding: (proposal) => proposal.changes === undefined && !couldLeak(proposal.judgement) && standing.has(standingKey(proposal) ?? ''),
     refresh,
     jobs,
     async close() {

@@ -124,6 +124,5 @@ export function createCallRecord(options: CallRecordOptions) {
 }
 
 /** Names the hook that asked, too, so that the receipt of the call does. */
-function givenBy(approval: string | undefined, { rule }: { readonly rule: string }): string | undefined {
-  return approval === undefined || !rule.startsWith('hook.') ? approval : `${approval} (${rule} asked)`
-}
+const givenBy = (approval: string | undefined, { rule }: { readonly rule: string }) =>
+  approval && rule.startsWith('hook.') ? `${approval} (${rule} asked)` : approval

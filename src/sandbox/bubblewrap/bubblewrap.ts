@@ -288,12 +288,8 @@ function commandOf({ plan, way, filesystem }: CommandParts): SandboxCommand {
   const git: ChildEnvironment = isPrivate(plan) ? { GIT_OPTIONAL_LOCKS: '0' } : {}
   // A command with the user number of root has no right to give files to other users, and tar would end with an error.
   const tar: ChildEnvironment = process.geteuid?.() === 0 ? { TAR_OPTIONS: '--no-same-owner' } : {}
-  return {
-    argv: plan.argv,
-    stdin: plan.stdin,
-    cwd: realpathSync(plan.cwd),
-    env: { ...filesystem.environment(plan.env), ...git, ...tar, ...way.env },
-  }
+  const { argv, stdin } = plan
+  return { argv, stdin, cwd: realpathSync(plan.cwd), env: { ...filesystem.environment(plan.env), ...git, ...tar, ...way.env } }
 }
 
 function written(folder: string, name: string, bytes: Uint8Array, mode: number): string {

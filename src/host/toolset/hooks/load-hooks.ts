@@ -94,14 +94,10 @@ function hooksOf(data: Data, file: string, { workspace, home, timeoutS, isOwn, p
     write === false || (write === true && mayWrite),
     'must be true or false, and true only in the sandbox with on = ["after_tool"]',
   )
-  const pattern = (key: string, kind: string, given: unknown) =>
-    isTexts(given) && given.length > 0
-      ? parseCondition(
-          given.map((one) => ({ [kind]: one })),
-          report.at(key),
-          { workspace, home },
-        )
-      : undefined
+  const pattern = (key: string, kind: string, given: unknown) => {
+    const globs = isTexts(given) ? given.map((one) => ({ [kind]: one })) : []
+    return globs.length === 0 ? undefined : parseCondition(globs, report.at(key), { workspace, home })
+  }
   const [byTool, byPath] = [pattern('tools', 'glob', tools), pattern('paths', 'path', paths)]
   return hookEvents
     .filter((event) => wanted.includes(event))
