@@ -12,7 +12,6 @@ import {
   draftLayer,
   type Entries,
   type Here,
-  isStrings,
   type Layer,
   type LayerContext,
   programNames,
@@ -22,11 +21,11 @@ import {
 import { backendLayer, type EnvFileLayers, envFileLayers, environmentLayer, variablesOf } from './layers/environment.ts'
 import { type Agents, agentLayer, type FileLayer, fileLayer, readAgents } from './layers/file.ts'
 import { splitModel, withModel } from './layers/model.ts'
+import type { overlayProject } from './layers/overlay-project.ts'
 import { completeness, kindOf, lengths, membersOf, recordPlaces, references } from './layers/references.ts'
 import { unnamedWorkspace } from './paths.ts'
-import { type ChannelRows, providerPrefix, rowsOfKind, type Setting, sections, settingOf, type Table, tableOf, topRows } from './table.ts'
+import { type ChannelRows, providerPrefix, rowsOfKind, sections, settingOf, tableOf, topRows } from './table.ts'
 import { type FileRead, readConfigFile } from './text/read-toml-file.ts'
-import { quote, shown } from './text/toml.ts'
 
 export type LoadInput = {
   /** Absolute: BRAIDCLAW_HOME or ~/.braidclaw. */
@@ -98,7 +97,7 @@ type Layers = Pick<LayerContext, 'table'> & {
 
 function finish(input: LoadInput, { table, user, project, envFile, environment, agents, agent, flags, backend, base }: Layers): Loaded {
   const own = overlay(base, user.entries)
-  const merged = overlayProject(table, own, project.entries)
+  const merged = project.entries.size === 0 ? { entries: own, problems: [] } : overlaid(table, own, project.entries)
   const shared = { ...merged, entries: withOnlyProvider(merged.entries) }
   const names = () => [...new Set([...providerNames(withProviderDefaults(shared.entries)), ...knownNames])]
   const standing = shared.entries.get('default_provider')?.value
@@ -287,70 +286,17 @@ function entry(value: string, where: string): ConfigEntry {
   return { value, origin: { source: 'default', where } }
 }
 
+/** Loads the rules for a project's settings, which few folders have. */
+function overlaid(...given: Parameters<typeof overlayProject>) {
+  const { overlayProject }: typeof import('./layers/overlay-project.ts') = require('./layers/overlay-project.ts')
+  return overlayProject(...given)
+}
+
 /** Merges layers: the stronger layer wins, but a project's file may only tighten the settings that protect the user. Later layers win. */
 function overlay(...layers: readonly Entries[]): Entries {
   const merged = new Map<string, ConfigEntry>()
   for (const layer of layers) for (const [key, entry] of layer) merged.set(key, entry)
   return merged
-}
-
-type Weighed = { readonly entry: ConfigEntry } | { readonly why: string }
-
-/** Merges the project's entries over the user's. Refused entries become problems, because ignoring them silently would mislead the user. */
-function overlayProject(
-  table: Table,
-  base: Entries,
-  project: Entries,
-): { readonly entries: Entries; readonly problems: readonly ConfigProblem[] } {
-  if (project.size === 0) return { entries: base, problems: [] }
-  const merged = new Map(base)
-  const problems: ConfigProblem[] = []
-  for (const [key, entry] of project) {
-    const weighed = weigh(key.startsWith(providerPrefix) ? undefined : settingOf(table, key), base.get(key), entry)
-    if ('entry' in weighed) merged.set(key, weighed.entry)
-    else problems.push({ file: entry.origin.where, line: entry.origin.line, column: entry.origin.column, key, message: weighed.why })
-  }
-  return { entries: merged, problems }
-}
-
-/** Refuses every key whose row does not allow it: a row without a `project` field permits nothing. */
-function weigh(setting: Setting | undefined, base: ConfigEntry | undefined, entry: ConfigEntry): Weighed {
-  switch (setting?.project) {
-    case 'free':
-      return { entry }
-    case 'stricter':
-      return stricter(setting, base, entry)
-    case 'union':
-      return { entry: { ...entry, value: [...new Set([...stringsIn(base), ...stringsIn(entry)])] } }
-    default:
-      return { why: 'a project may not set this; move it to your own config file (it says where keys, records and permissions go)' }
-  }
-}
-
-function stringsIn(entry: ConfigEntry | undefined): readonly string[] {
-  return isStrings(entry?.value) ? entry.value : []
-}
-
-/** Accepts a value that permits no more than the user's: a lower level, a smaller limit, fewer tools. Otherwise tells the project why. */
-function stricter(setting: Setting, base: ConfigEntry | undefined, entry: ConfigEntry): Weighed {
-  if (setting.type === 'choice')
-    return atMost(setting.values.indexOf(String(entry.value)), setting.values.indexOf(String(base?.value)), { base, entry })
-  if (setting.type === 'boolean') return entry.value === true || base?.value === false ? { entry } : tooMuch(base)
-  if (typeof entry.value === 'number')
-    return atMost(entry.value, typeof base?.value === 'number' ? base.value : Number.POSITIVE_INFINITY, { base, entry })
-  const mine = isStrings(base?.value) ? base.value : undefined
-  const added = mine === undefined ? [] : stringsIn(entry).filter((word) => !mine.includes(word))
-  return added.length === 0
-    ? { entry }
-    : { why: `a project may only leave out what you allow, and this adds ${added.map(quote).join(', ')}` }
-}
-
-function atMost(wished: number, allowed: number, { base, entry }: { base: ConfigEntry | undefined; entry: ConfigEntry }): Weighed {
-  return wished <= allowed ? { entry } : tooMuch(base)
-}
-
-function tooMuch(base: ConfigEntry | undefined): Weighed {
-  return { why: `a project may only make this stricter than your own setting (${shown(base?.value)}); change your own config file instead` }
 }
 
 /** The settings that the command line may override. A relative path starts at the current folder. `model` may be `provider/model`. */

@@ -44,10 +44,11 @@ import {
 import type { Sweep } from '../transactions/direct-sweep.ts'
 import type { StandingAnswers } from '../transactions/reviewed-views.ts'
 import { changesOfFileCall, createFileOriginals, loadReviewedViews } from './file-call-changes.ts'
+import type { ToolPorts } from './hooks/hook.ts'
 import { createGet } from './network.ts'
 import { createConfinement, type SandboxPool } from './sandbox/command-sandbox.ts'
 import { createJobs } from './sandbox/jobs.ts'
-import { builtInTools, type SourcedTool, type ToolPorts, type ToolRuntime, type ToolSelection, warnOfUnknown } from './tool-selection.ts'
+import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection, warnOfUnknown } from './tool-selection.ts'
 
 export type ToolRuntimeOptions = {
   readonly setup: Setup

@@ -54,9 +54,6 @@ export type ToolRuntime = {
   close(): Promise<void>
 }
 
-/** The parts that judge a call and carry it out. */
-export type ToolPorts = Pick<ToolRuntime, 'judge' | 'act' | 'changes'>
-
 export function hasTools({ builtIn, more }: ToolSelection): boolean {
   return builtIn.length > 0 || more !== undefined
 }

@@ -2,6 +2,7 @@
 
 import type { JsonObject } from '../../../kit/json.ts'
 import type { Call } from '../../../runtime/event.ts'
+import type { ToolRuntime } from '../tool-selection.ts'
 
 export const hookEvents = ['session_start', 'prompt', 'before_tool', 'after_tool', 'changes', 'stop', 'notification', 'compact'] as const
 export type HookEvent = (typeof hookEvents)[number]
@@ -48,3 +49,6 @@ export type HookBase = { readonly conversation: string; readonly workspace: stri
 
 /** `notices`: what a person should know. With any problem no run may start. */
 export type LoadedHooks = { readonly hooks: readonly Hook[]; readonly notices: readonly string[]; readonly problems: readonly string[] }
+
+/** The parts of a tool runtime that judge a call and carry it out. */
+export type ToolPorts = Pick<ToolRuntime, 'judge' | 'act' | 'changes'>

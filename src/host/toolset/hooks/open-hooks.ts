@@ -7,7 +7,7 @@ import { resolve } from 'node:path'
 import { errorText } from '../../../kit/errors.ts'
 import { isJsonObject, type JsonObject } from '../../../kit/json.ts'
 import { lazy } from '../../../kit/lazy.ts'
-import type { Change, ChangeReview } from '../../../runtime/changes.ts'
+import type { ChangeReview } from '../../../runtime/changes.ts'
 import type { AgentEvent, Ending, Judgement, Proposal, ToolOutcome } from '../../../runtime/event.ts'
 import { notKept } from '../../../runtime/outcome.ts'
 import type { ActOutcome } from '../../../runtime/port.ts'
@@ -17,8 +17,8 @@ import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
 import { noteDaily } from '../../setup/setup.ts'
 import { loadReviewedViews } from '../file-call-changes.ts'
-import type { ToolPorts, ToolRuntime } from '../tool-selection.ts'
-import type { Hook, HookAnswer, Occasion } from './hook.ts'
+import type { ToolRuntime } from '../tool-selection.ts'
+import type { Hook, HookAnswer, Occasion, ToolPorts } from './hook.ts'
 import { loadHooks } from './load-hooks.ts'
 import { type HookResult, runHook } from './run-hook.ts'
 
@@ -79,7 +79,7 @@ function createAsk(hooks: readonly Hook[], { setup, conversationId, dryRun = fal
   const state = { stop: new AbortController() }
 
   /** Hooks of one event run at the same time, but those that write: two formatters of one file would contradict each other. */
-  async function run(occasion: Occasion, signal = state.stop.signal, then: (answered: Answered) => unknown = dropped): Promise<void> {
+  async function run(occasion: Occasion, signal = state.stop.signal, then: (answered: Answered) => unknown = () => {}): Promise<void> {
     const chosen = hooks.filter((hook) => hook.event === occasion.event && failuresOf(hook) < mostFailures && hook.matches(occasion))
     if (chosen.length === 0) return
     const { spawn, policy } = await toolRuntime()
@@ -101,13 +101,15 @@ function createAsk(hooks: readonly Hook[], { setup, conversationId, dryRun = fal
     return { verdict: verdicts.find(({ kind }) => kind === 'veto') ?? verdicts[0], context: answers.flatMap(contextOf) }
   }
 
-  /** Ends the programs that run now, because the turn was cancelled. */
-  function interrupt(): void {
-    state.stop.abort()
-    state.stop = new AbortController()
+  return {
+    run,
+    ask,
+    /** Ends the programs that run now, because the turn was cancelled. */
+    interrupt() {
+      state.stop.abort()
+      state.stop = new AbortController()
+    },
   }
-
-  return { run, ask, interrupt }
 }
 
 /** Returns the ports of a tool runtime with the hooks in them. */
@@ -122,10 +124,10 @@ function withHooks(ports: ToolPorts, { run, ask }: Ask, options: HooksOptions): 
   async function reviewed(act: Proposal, ran: ActOutcome, review: ChangeReview, signal: AbortSignal): Promise<ActOutcome> {
     const { list, paths } = changesIn(act, review, await toolRuntime())
     const { verdict: gate, rule, summary } = review
-    const changes = list.map((change) => ({ path: change.path, change: kindOf(change) }))
+    const changes = list.map(({ path, before, after }) => ({ path, change: before ? (after ? 'modified' : 'deleted') : 'created' }))
     const { verdict, context } = await ask({ event: 'changes', call: act.call, paths, facts: { gate, rule, summary, changes } }, signal)
     note(act.call, context)
-    if (verdict === undefined || gate === 'deny') return ran
+    if (verdict === undefined) return ran
     const stricter = { ...review, rule: verdict.rule, reason: verdict.reason }
     if (verdict.kind === 'veto') return { ...ran, changes: { ...stricter, verdict: 'deny' } }
     // Only changes about which the gate asks are kept for a yes after the end of this process.
@@ -164,9 +166,8 @@ function withHooks(ports: ToolPorts, { run, ask }: Ask, options: HooksOptions): 
     },
     async act(act, signal) {
       const ran = await ports.act(act, signal)
-      return ran.changes
-        ? reviewed(act, ran, ran.changes, signal)
-        : ended(act, ran, await pathsIn(act.judgement, await toolRuntime()), signal)
+      if (ran.changes) return ran.changes.verdict === 'deny' ? ran : reviewed(act, ran, ran.changes, signal)
+      return ended(act, ran, await pathsIn(act.judgement, await toolRuntime()), signal)
     },
     changes: {
       drop: ports.changes.drop,
@@ -189,8 +190,6 @@ function changesIn({ call, judgement }: Proposal, changes: ChangeReview, { polic
   return { list, paths: list.map(({ path }) => resolve(policy.workspace, path)) }
 }
 
-const dropped = ({ view }: Answered) => view?.drop()
-
 /** Only a call and its changes can be asked about; elsewhere a hook that asks vetoes. */
 function verdictOf({ hook: { name, event, strict }, answer }: Answered): Verdict[] {
   const rule = `hook.${name}`
@@ -201,10 +200,6 @@ function verdictOf({ hook: { name, event, strict }, answer }: Answered): Verdict
 
 function contextOf({ hook: { name }, answer }: Answered): string[] {
   return 'failed' in answer || !answer.context ? [] : [`[hook.${name} adds: ${answer.context}]`]
-}
-
-function kindOf({ before, after }: Pick<Change, 'before' | 'after'>): string {
-  return before === undefined ? 'created' : after === undefined ? 'deleted' : 'modified'
 }
 
 /** The number of failures in a row after which a hook is off for the rest of its conversation. */
