@@ -14,8 +14,8 @@ describe('in the sandbox', () => {
     const run = [
       'cat > /tmp/in && grep -q before_tool /tmp/in || exit 1',
       'cat notes.md "$BRAIDCLAW_HOOK_DIR/words" >&2',
-      'for path in made notes.md "$BRAIDCLAW_HOOK_DIR/words" "$HOME/made"; do echo x 2>/dev/null > $path && [ $path != "$HOME/made" ] && echo wrote $path; done',
-      'cat "$BRAIDCLAW_HOOK_DIR/../config.toml" 2>/dev/null && echo read the configuration',
+      'for path in made notes.md "$BRAIDCLAW_HOOK_DIR/words"; do echo x 2>/dev/null > $path && exit 9; done',
+      'cat "$BRAIDCLAW_HOOK_DIR/../config.toml" 2>/dev/null && exit 8',
       'exit 4',
     ].join('\n')
     await using on = await stage({ hooks: { look: hook('before_tool', run, '') } })
@@ -84,6 +84,17 @@ describe('what a hook changes after a call', () => {
     expect(result).toContain('[hook.upper changed nothing.')
     expect(existsSync(join(on.cwd, 'b.txt'))).toBe(false)
   })
+})
+
+real('an "always" is no answer to a hook that asks about a command', async () => {
+  await using on = await stage({ hooks: { ask: hook('before_tool', saying({ verdict: 'ask' })) }, config: '[security]\nask = "before"\n' })
+  const conversation = await on.begin(making(shell('touch b.txt')))
+  for await (const event of conversation.run('go'))
+    if (event.type === 'approval_gate') {
+      const question = conversation.gate(event.gateId)
+      expect(question && conversation.allowAlways(question)).toBeUndefined()
+      await conversation.approve(event.gateId, { allow: false, by: 'ann' })
+    }
 })
 
 describe('the changes of a command', () => {
