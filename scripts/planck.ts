@@ -24,18 +24,25 @@ async function main(): Promise<number> {
 
 /** Writes an ES module without dependencies and makes it executable. @returns its size. @throws AggregateError when the build fails */
 export async function bundlePlanck(outfile: string): Promise<number> {
-  const built = await Bun.build({ entrypoints: [join(root, 'src', 'planck.ts')], target: 'node', minify: true })
-  const [file] = built.outputs
-  if (file === undefined) throw new Error('the bundler made nothing')
   mkdirSync(dirname(outfile), { recursive: true })
-  const bytes = await Bun.write(outfile, `${BANNER}\n${withOneImport((await file.text()).trimEnd())}\n`)
+  await Bun.write(outfile, withOneImport(await bundle(join(root, 'src', 'planck.ts'), false)))
+  const bytes = await Bun.write(outfile, `${BANNER}\n${(await bundle(outfile, true)).trimEnd()}\n`)
   chmodSync(outfile, 0o755)
   return bytes
 }
 
-/** The bundler keeps one import per file: this merges those of the file system into the first. */
+async function bundle(entry: string, minify: boolean): Promise<string> {
+  const built = await Bun.build({ entrypoints: [entry], target: 'node', minify })
+  const [file] = built.outputs
+  if (file === undefined) throw new Error('the bundler made nothing')
+  return file.text()
+}
+
+/** The bundler keeps one import per file, and numbers a name that several import: this imports each name of the file system once. */
 function withOneImport(code: string): string {
-  const pattern = /import\{([^}]*)\}from"node:fs";/g
-  const names = Array.from(code.matchAll(pattern), ([, list]) => list).join()
-  return `import{${names}}from"node:fs";${code.replace(pattern, '')}`
+  const pattern = /^import \{([^}]*)\} from "node:fs";$/gm
+  const imported = Array.from(code.matchAll(pattern), ([, list = '']) => list.split(',').map((each) => each.trim().split(' as '))).flat()
+  const names = [...new Set(imported.map(([name]) => name))].join()
+  const rest = imported.reduce((text, [name = '', alias]) => (alias ? text.replace(RegExp(`\\b${alias}\\b`, 'g'), name) : text), code)
+  return `import{${names}}from"node:fs";${rest.replace(pattern, '')}`
 }

@@ -64,20 +64,22 @@ function main(): void {
   const [brain, claw] = [openAsk('brain', timeoutMs), openAsk('claw', timeoutMs)]
   const model = env.PLANCKCLAW_MODEL || seedModel
   const words = [...DISCOVERY]
+  /** The first message waits up to 30 s for a claw that starts late. */
+  let lists = Math.min(30, timeoutMs / LIST_MS)
 
   function think(payload: object): BrainReply {
-    const answer = brain(`${jsonLine({ model, ...payload })}\n`) ?? ''
+    const answer = brain(`${jsonLine({ model, ...payload })}\n`) ?? '{"error":1}'
     const reply = readReply(answer)
-    if (!reply.text && !reply.uses[0]) tell(`brain: ${answer.slice(0, 500)}`)
+    if (reply.error) tell(`brain: ${answer.slice(0, 500)}`)
     return reply
   }
 
   /** Some claws understand only one of the two request names. */
   function list(): readonly Json[] | undefined {
-    for (const _ of words) {
+    for (let left = lists; left--; words.reverse()) {
+      lists = 2
       const tools = readTools(claw(`${words[0]}\n`, LIST_MS) ?? '')
       if (tools) return tools
-      words.reverse()
     }
     return undefined
   }
@@ -94,8 +96,8 @@ function main(): void {
     for (let round = 0; round < TOOL_ROUNDS; round++) {
       const reply = think({ max_tokens: 1024, system, messages, tools })
       if (!reply.uses[0]) {
-        if (!reply.text) return reply.error === 'fatal' ? 'Temporarily unavailable' : "I'm temporarily unavailable."
-        memory.append(question, reply.text)
+        if (reply.error) return reply.error === 'fatal' ? 'Temporarily unavailable' : "I'm temporarily unavailable."
+        if (reply.text) memory.append(question, reply.text)
         return reply.text
       }
       messages.push({ role: 'assistant', content: reply.content }, { role: 'user', content: reply.uses.map(use) })
@@ -173,8 +175,9 @@ function openMemory(dir: string, keep: number): Memory {
   const [history, summaries, pending] = [`${dir}/history.jsonl`, `${dir}/summary.md`, `${dir}/compaction.planck`]
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   settle()
-  const soul = read(`${dir}/soul.md`).trimEnd() || SOUL
-  let summary = read(summaries).trimEnd()
+  const soul = read(`${dir}/soul.md`, `${SOUL}\n`).trimEnd() || SOUL
+  let summary = read(summaries, '').trimEnd()
+  read(history, '')
 
   /** Ignores lines that are not messages. */
   function all(): Said[] {
@@ -237,11 +240,13 @@ function text(messages: readonly Said[]): string {
   return messages.map(jsonLine).join('')
 }
 
-/** Returns an empty text when the file is missing. It reads regular files only, because a FIFO of that name would block forever. */
-function read(path: string): string {
+/** Creates a missing file with the text, if there is one. It reads regular files only, because a FIFO of that name would block forever. */
+function read(path: string, initial?: string): string {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found && !found.isFile()) fail(`${path} is not a file`)
-  return found ? readFileSync(path, 'utf8') : ''
+  if (found) return readFileSync(path, 'utf8')
+  if (initial !== undefined) put(path, initial)
+  return ''
 }
 
 /** Replaces the file atomically: readers see the old or the new file, never a part. */

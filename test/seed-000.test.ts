@@ -48,7 +48,7 @@ curled('a curl brain, a claw and an interact bridge written for the original run
   using at = nest()
   at.config('[security]\nallow_tools = ["get_time"]\n')
   using api = startApi(({ messages }, n) =>
-    n === 0 ? { name: 'get_time', input: {} } : `It is ${JSON.stringify(messages.at(-1)?.content)}`,
+    n === 0 ? { name: 'get_time', input: { zone: 'UTC' } } : `It is ${JSON.stringify(messages.at(-1)?.content)}`,
   )
   const { through, args, fitted } = planckHome(at)
   for (const [name, text] of Object.entries({ curlBrain, claw, interact })) script(join(at.dir, `${name}.sh`), fitted(text))
@@ -70,7 +70,7 @@ curled('a curl brain, a claw and an interact bridge written for the original run
     tools: [{ name: 'get_time', input_schema: { type: 'object', properties: {} } }, { name: 'system_status' }],
   })
   expect(second?.messages.slice(1)).toMatchObject([
-    { role: 'assistant', content: [{ type: 'tool_use', name: 'get_time', input: {} }] },
+    { role: 'assistant', content: [{ type: 'tool_use', name: 'get_time', input: { zone: 'UTC' } }] },
     { role: 'user', content: [{ type: 'tool_result', content: expect.stringMatching(/^\d{10}$/) }] },
   ])
   expect((await at.run(['receipt', 'list'])).stdout).toContain('get_time')
@@ -157,15 +157,34 @@ test("a brain that dies in the middle of a question is given the next one, and i
 
 test('both apologies, and it goes on listening; neither is remembered', async () => {
   using at = nest()
-  const answers = ['{"error":"timeout"}', '{"error":"fatal"}', 'no JSON', '{"content":[{"type":"text","text":"well again"}]}']
+  const vendor = '{"type":"error","error":{"type":"overloaded_error","message":"busy"}}'
+  const well = '{"content":[{"type":"text","text":"well again"}]}'
+  const answers = ['{"error":"timeout"}', '{"error":"fatal"}', 'no JSON', vendor, well]
   await using agent = stopping(await daemon(at, ['--brain', 'fifo', ...noTools]))
   const script = answers.map((answer) => `while read -r line && [ -n "$line" ]; do :; done; printf '%s\\n\\n' '${answer}' >&4`).join('\n')
   await using brain = background(at, `exec <${agent.dir}/brain_in 4>${agent.dir}/brain_out\n${script}\nsleep 60`)
   await using me = await person(agent.dir)
   const heard: string[] = []
-  for (const n of [1, 2, 3, 4]) heard.push(await me.ask(`Try ${n}`))
-  expect(heard).toEqual(["I'm temporarily unavailable.", 'Temporarily unavailable', 'Temporarily unavailable', 'well again'])
-  expect(historyOf(at)).toEqual(['Try 4', 'well again'])
+  for (const n of [1, 2, 3, 4, 5]) heard.push(await me.ask(`Try ${n}`))
+  const [passing, failed] = ["I'm temporarily unavailable.", 'Temporarily unavailable']
+  expect(heard).toEqual([passing, failed, failed, passing, 'well again'])
+  expect(historyOf(at)).toEqual(['Try 5', 'well again'])
+  expect(brain.pid).toBeGreaterThan(0)
+})
+
+test('the files of the memory are there before the first message, and an empty answer of the brain is an empty line', async () => {
+  using at = nest()
+  await using agent = stopping(await daemon(at, ['--brain', 'fifo', ...noTools]))
+  expect(readFileSync(agentFile(at, 'soul.md'), 'utf8')).toBe('You are a helpful personal assistant.\n')
+  for (const name of ['history.jsonl', 'summary.md']) expect(readFileSync(agentFile(at, name), 'utf8')).toBe('')
+  const empty = '{"content":[],"stop_reason":"end_turn"}'
+  await using brain = background(
+    at,
+    `while read -r line; do [ -n "$line" ] || printf '%s\\n\\n' '${empty}' >&4; done <${agent.dir}/brain_in 4>${agent.dir}/brain_out`,
+  )
+  const { stdout } = await shell(at, `head -1 ${agent.dir}/interact_out & printf '7\\tHello\\n' > ${agent.dir}/interact_in; wait`)
+  expect(stdout).toBe('7\t\n')
+  expect(historyOf(at)).toEqual([])
   expect(brain.pid).toBeGreaterThan(0)
 })
 
@@ -208,7 +227,7 @@ curled('PLANCKCLAW_DIR and HISTORY_MAX of config.env hold; compaction comes afte
   await using me = await person(agent.dir)
   for (const word of ['one', 'two', 'three']) expect(await me.ask(word)).toBe(`re: ${word}`)
   held.resolve()
-  await until(() => existsSync(join(memory, 'summary.md')))
+  await until(() => readFileSync(join(memory, 'summary.md'), 'utf8') !== '')
   expect(api.asked[3]).toMatchObject({ max_tokens: 2048, messages: [{ role: 'user' }] })
   expect(String(api.asked[3]?.messages[0]?.content)).toStartWith(
     'EXISTING SUMMARY:\n\n\nCONVERSATION TO SUMMARIZE:\n{"role":"user","content":"one"}',

@@ -57,7 +57,7 @@ export function createAnswers({ log, answering, questions, schedules, troubles }
 
   async function replyTo({ conversation }: AnsweringConversation, message: AdmittedMessage): Promise<ChannelReply> {
     const { from, channel, access } = message
-    const report: { result?: string } = {}
+    const report: TurnReport = {}
     const text = message.complete ? await message.complete({ conversation, access }) : message.text
     if (text === undefined) return { text: '[stopped]' }
     const answer =
@@ -104,8 +104,11 @@ async function showWorking<T>({ working }: AdmittedMessage, work: () => Promise<
   }
 }
 
-function note(report: { result?: string }, event: AgentEvent): void {
+type TurnReport = { result?: string; isEmpty?: boolean }
+
+function note(report: TurnReport, event: AgentEvent): void {
   if (event.type === 'done' && event.result !== undefined) report.result = event.result
+  if (event.type === 'error') report.isEmpty = event.code === 'provider.empty'
 }
 
 /** The two texts of the original program: for a brain that did not answer in time, and for one that failed. */
@@ -121,6 +124,8 @@ type RunReport = {
   readonly ending: Ending
   /** The last text of the model, if there was one. */
   readonly result?: string
+  /** The model answered with nothing, which is not a failure to apologise for. */
+  readonly isEmpty?: boolean
   /** Questions that remain open: an operator at the machine can still answer them. */
   readonly open: readonly string[]
 }
@@ -129,10 +134,11 @@ type RunReport = {
  * Formats the answer, or a plain reason why there is none. Always names a refusal beside the model's own text: "done" must not stand alone when a
  * call was denied.
  */
-export function replyOf({ ending, result = '', open }: RunReport): ChannelReply {
+export function replyOf({ ending, result = '', isEmpty, open }: RunReport): ChannelReply {
   const text = result.trim()
   const isAnswered = ending.code === 'answered'
-  if (isAnswered && open.length === 0) return text === '' ? { text: '(no answer)' } : { text, remembered: text }
+  if (isAnswered && open.length === 0) return text === '' ? { text } : { text, remembered: text }
+  if (ending.code === 'provider' && isEmpty) return { text: '' }
   if (isUnanswered(ending)) return { text: ending.code === 'timeout' ? apologies.timeout : apologies.provider }
   const note = `[${isAnswered ? 'approval needed' : endingNote(ending)}${approvalAdvice(open)}]`
   return text === '' ? { text: note } : { text: `${text}\n\n${note}`, ...rememberedIn(ending, text) }

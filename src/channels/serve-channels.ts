@@ -7,6 +7,7 @@ import { FailureError } from '../host/failure.ts'
 import { openHost } from '../host/open/open-host.ts'
 import { type ServedSchedules, serveSchedules } from '../host/schedules/serve-schedules.ts'
 import type { AgentProfile } from '../host/setup/agent-profile.ts'
+import { howToConnect, isOffline } from '../host/setup/answering-provider.ts'
 import { aborted, sleep } from '../kit/abort.ts'
 import { errorText } from '../kit/errors.ts'
 import { thisProcess } from '../memory/journal/process-owner.ts'
@@ -58,6 +59,7 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
       .map((kind) => ({ kind, settings: channelSettings(setup.config, kind) }))
       .filter(({ kind, settings }) => kind.isOn(settings))
       .map((each) => ({ ...each, access: usableProfile(setup, each.kind) }))
+    for (const missing of unusedTokens(setup, without)) log('warn', 'channel not started', missing)
     // Opens the agent's own conversation first, so that its errors surface before the first message.
     if (kinds.some(({ kind }) => !kind.people?.byToken)) await conversations.answering({})
     const channels = await Promise.all(
@@ -134,6 +136,18 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
   } finally {
     await host.close()
   }
+}
+
+/** Names each channel that is off although its token is set, with all that it lacks in one line. */
+function unusedTokens({ config, paths, context: { env } }: Setup, without: readonly string[]) {
+  return channelKinds.flatMap((kind) => {
+    const settings = channelSettings(config, kind)
+    const variable: unknown = Reflect.get(settings, 'tokenEnv')
+    if (kind.isOn(settings) || without.includes(kind.name) || typeof variable !== 'string' || !env[variable]) return []
+    const model = isOffline(config, config.defaultProvider) ? `; no model is configured either: ${howToConnect(env)}` : ''
+    const lines = `[channels.${kind.name}] with enabled = true and users = ["ID of a person"]`
+    return [{ channel: kind.name, why: `${variable} is set, but ${paths.config} lacks ${lines}${model}` }]
+  })
 }
 
 /** Runs the schedules of the home; their answers go out through these channels. */

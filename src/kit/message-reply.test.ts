@@ -13,13 +13,21 @@ describe('an answer that is none', () => {
     ['a number', '1'],
     ['a message without content', '{"role":"assistant"}'],
     ['content that is text', '{"content":"hello"}'],
+  ])('is the error "fatal": %s', (_, frame) => {
+    expect(readReply(frame)).toMatchObject({ ...nothing, error: 'fatal' })
+  })
+
+  test.each([
     ['an empty message', '{"content":[]}'],
     ['blocks that are no objects', '{"content":[null,1,"text",[{"text":"x"}]]}'],
-    ['a text that is no text', '{"content":[{"type":"text","text":{"text":"x"}}]}'],
-    ["the vendor's own error", '{"type":"error","error":{"type":"overloaded_error","message":"…"}}'],
-    ['an error that is null', '{"error":null,"content":[{"type":"text","text":"x"}]}'],
-  ])('is an error: %s', (_, frame) => {
-    expect(readReply(frame)).toMatchObject(nothing)
+    ['a text that is no text', '{"error":null,"content":[{"type":"text","text":{"text":"x"}}]}'],
+  ])('is an empty answer, and no error: %s', (_, frame) => {
+    expect(readReply(frame)).toMatchObject({ ...nothing, error: 0 })
+  })
+
+  test("keeps the vendor's own error", () => {
+    const error = { type: 'overloaded_error', message: '…' }
+    expect(read({ type: 'error', error, content: [{ type: 'text', text: 'x' }] })).toMatchObject({ ...nothing, error })
   })
 
   test("keeps the bridge's own word", () => {

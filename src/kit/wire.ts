@@ -96,15 +96,16 @@ export type BrainReply = ReturnType<typeof readReply>
  */
 export function readReply(frame: string) {
   const { error, content, stop_reason } = fieldsOf(parseEchoed(frame))
-  const blocks = error === undefined && Array.isArray(content) ? content.map(fieldsOf) : []
+  const isMessage = Array.isArray(content)
+  const blocks = isMessage && !error ? content.map(fieldsOf) : []
   return {
     /** The runtime sends it back to the brain unchanged. */
     content,
-    /** If there are any, the reply requests these tools; otherwise a non-empty `text` is the answer. */
+    /** If there are any, the reply requests these tools; otherwise `text` is the answer, which may be empty. */
     uses: stop_reason === 'tool_use' ? blocks.filter(isToolUse) : [],
     text: blocks.map(({ text }) => (typeof text === 'string' ? text : '')).join(''),
-    /** Set when the reply has neither tools nor text: the bridge's own code (`timeout`, `fatal`), the vendor's error, or undefined. */
-    error,
+    /** Why it is no message: the bridge's own code (`timeout`, `fatal`) or the vendor's error; an unreadable frame counts as `fatal`. */
+    error: error || (isMessage ? 0 : 'fatal'),
   }
 }
 

@@ -1,5 +1,6 @@
 /** Offers the tools of a claw: another process lists and runs them. Each request is one line, and each answer is one frame. */
 
+import { sleep } from '../kit/abort.ts'
 import { isObject, type Json } from '../kit/json.ts'
 import { sha256 } from '../kit/sha256.ts'
 import { callLine, DISCOVERY, readTools } from '../kit/wire.ts'
@@ -28,20 +29,26 @@ export type ClawOptions = {
 /** `refused` lists the tools that are not offered, with the reason. `silent` means that the claw did not answer at all. */
 export type ClawSurvey = { readonly tools: readonly Executable[]; readonly refused: readonly string[]; readonly silent: boolean }
 
-/** The longest time that a claw may take to answer a discovery request. */
+/** The longest time that a claw may take to answer a discovery request, and the pause before a silent one is asked again. */
 const WORD_MS = 1_000
+const AGAIN_MS = 100
 /** Stays below the executor's own limit, so that a slow claw gets this module's error message. */
 const TIMEOUT_MS = 30_000
 
 /**
  * @returns a function that surveys the claw once and never rejects. `tools` stays the same array while the claw's list stays equal. A claw
- * that does not answer has no tools.
+ * that does not answer has no tools; if `isPatient`, it is asked until the signal aborts.
  */
-export function createClaw(options: ClawOptions): (signal: AbortSignal) => Promise<ClawSurvey> {
+export function createClaw(options: ClawOptions): (signal: AbortSignal, isPatient?: boolean) => Promise<ClawSurvey> {
   const state: { list?: string; survey: ClawSurvey } = { survey: { tools: [], refused: [], silent: false } }
   const words = [...DISCOVERY]
-  return async (signal) => {
-    const listed = await list(options.ask, words, signal)
+  return async (signal, isPatient = false) => {
+    let listed = await list(options.ask, words, signal)
+    while (isPatient && !listed.ok && listed.silent && !signal.aborted) {
+      // A bridge that is not running is silent at once.
+      await sleep(AGAIN_MS, signal)
+      listed = await list(options.ask, words, signal)
+    }
     if (!listed.ok) return { tools: [], refused: [listed.why], silent: listed.silent }
     const text = JSON.stringify(listed.entries)
     if (text !== state.list) state.survey = survey(options, listed.entries)

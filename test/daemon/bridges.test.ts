@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { bundlePlanck } from '../../scripts/planck.ts'
 import { createExchange, type Exchange } from '../../src/service/fifo/exchange.ts'
 import { startApi } from '../support/messages-api.ts'
 import { needs } from '../support/needs.ts'
@@ -45,6 +46,33 @@ function commandLines(): string {
     })
     .join('\n')
 }
+
+describe('planckclaw.sh', () => {
+  test('says which key is missing before it makes anything', async () => {
+    const { code, stderr } = await at.ours('planckclaw.sh', { PLANCKCLAW_DIR: join(at.dir, 'other') }).ended
+    expect([code === 0, stderr]).toEqual([false, expect.stringContaining('ANTHROPIC_API_KEY: is missing; write it into config.env')])
+    expect(existsSync(join(at.dir, 'other'))).toBe(false)
+  })
+
+  test.if(needs('curl'))('makes the FIFOs and the files, starts four processes, and ends them with the last line', async () => {
+    using api = startApi(({ tools, messages }) => `${messages.at(-1)?.content}, with ${tools?.length} tools`)
+    const agent = join(at.dir, 'planck.mjs')
+    await bundlePlanck(agent)
+    const [fifos, memory] = [join(at.dir, 'new/fifos'), join(at.dir, 'new/memory')]
+    writeFileSync(
+      join(at.dir, 'config.env'),
+      `export ANTHROPIC_API_KEY="${KEY}"\nexport PLANCKCLAW_DIR="${memory}"\nexport PLANCKCLAW_FIFOS="${fifos}"\n`,
+    )
+    const env = { ANTHROPIC_BASE_URL: api.base, PLANCKCLAW_AGENT: agent }
+    const launcher = at.ours('planckclaw.sh', env, 'Hello\n')
+    expect(await launcher.stdout).toBe('Hello, with 2 tools\n')
+    expect((await launcher.ended).code).toBe(0)
+    expect(commandLines()).not.toContain(fifos)
+    expect(readFileSync(join(memory, 'soul.md'), 'utf8')).toBe('You are a helpful personal assistant.\n')
+    expect(readFileSync(join(memory, 'history.jsonl'), 'utf8')).toContain('with 2 tools')
+    for (const name of ['history.jsonl', 'summary.md']) expect(statSync(join(memory, name)).mode & 0o777).toBe(0o600)
+  })
+})
 
 describe('brain.sh', () => {
   test('does not start without a key', async () => {

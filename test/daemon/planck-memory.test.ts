@@ -95,7 +95,7 @@ describe('compaction', () => {
       await human.ask('question 4')
       await human.ask('question 5')
       await human.ask('question 6')
-      expect(at.memory('summary.md')).toBeUndefined()
+      expect(at.memory('summary.md')).toBe('')
       expect(at.memory('history.jsonl')).toBe(pairs(1, 6))
       expect(new Set(api.asked.filter(isCompaction).map(({ messages }) => messages.length))).toEqual(new Set([1]))
     },
@@ -151,6 +151,7 @@ describe('compaction', () => {
     ['history.jsonl.next', 'new'],
   ])('that fails to write %s ends the program, and the next start finds the old state or the new', async (name, state) => {
     at.remember('history.jsonl', pairs(1, 3))
+    at.remember('summary.md', '')
     const stone = join(at.dir, 'memory', name)
     mkdirSync(stone)
     using api = world('New.')

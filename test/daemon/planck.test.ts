@@ -96,9 +96,8 @@ describe.each(isDeep ? runtimes : (['node'] as const))('on %s', (runtime) => {
     ['{"error":"timeout"}', "I'm temporarily unavailable."],
     ['{"error":"fatal"}', 'Temporarily unavailable'],
     ['{"type":"error","error":{"type":"overloaded_error"}}', "I'm temporarily unavailable."],
-    ['<html>', "I'm temporarily unavailable."],
-    ['{"content":[],"stop_reason":"end_turn"}', "I'm temporarily unavailable."],
-    ['{"content":"\\"error\\""}', "I'm temporarily unavailable."],
+    ['<html>', 'Temporarily unavailable'],
+    ['{"content":"\\"error\\""}', 'Temporarily unavailable'],
   ])('apologises for %s', async (frame, apology) => {
     planck()
     at.bridge(says(frame))
@@ -106,6 +105,25 @@ describe.each(isDeep ? runtimes : (['node'] as const))('on %s', (runtime) => {
     expect(await human.ask('hello')).toBe(apology)
     expect(await human.ask('hello again')).toBe(apology)
     expect(at.memory('history.jsonl') ?? '').toBe('')
+  })
+
+  test('an empty answer of the brain is an empty line, and is not remembered', async () => {
+    planck()
+    at.bridge(says('{"content":[],"stop_reason":"end_turn"}'))
+    at.bridge(claw)
+    const heard = at.bridge(`#!/bin/sh\nexec cat </tmp/planckclaw/interact_out >&2`)
+    at.bridge("#!/bin/sh\nprintf '7\\thello\\n' > /tmp/planckclaw/interact_in")
+    await heard.says('7\t\n')
+    expect(at.memory('history.jsonl')).toBe('')
+  })
+
+  test('makes the files of the memory at its start, and leaves those that are there', async () => {
+    at.remember('summary.md', 'They like tea.\n')
+    planck()
+    while (at.memory('history.jsonl') === undefined) await Bun.sleep(10)
+    expect(at.memory('soul.md')).toBe('You are a helpful personal assistant.\n')
+    expect(at.memory('summary.md')).toBe('They like tea.\n')
+    for (const name of ['soul.md', 'history.jsonl']) expect(statSync(join(at.dir, 'memory', name)).mode & 0o777).toBe(0o600)
   })
 
   test('apologises when no brain comes, and answers the next message when one is back', async () => {
@@ -186,9 +204,20 @@ describe.each(isDeep ? runtimes : (['node'] as const))('on %s', (runtime) => {
     ])
   })
 
-  test.if(needs('curl'))('asks without tools when no claw answers, and finds one that knows only the other word', async () => {
+  test.if(needs('curl'))('waits with the first message for a claw that starts late: no turn is without its tools', async () => {
     using api = startApi((payload) => (payload.tools ? 'with' : 'without'))
     planck()
+    at.bridge(curlBrain, { API_URL: api.url })
+    await human.say('hello')
+    // Longer than both words of the discovery may take.
+    await Bun.sleep(3_000)
+    at.bridge(claw)
+    expect(await human.hear()).toMatchObject({ text: 'with' })
+  })
+
+  test.if(needs('curl'))('asks without tools when no claw answers, and finds one that knows only the other word', async () => {
+    using api = startApi((payload) => (payload.tools ? 'with' : 'without'))
+    planck({ PLANCKCLAW_TIMEOUT: '3' })
     at.bridge(curlBrain, { API_URL: api.url })
     expect(await human.ask('hello')).toBe('without')
     script(join(at.dir, 'tools.d', 'greet.sh'), greeter)

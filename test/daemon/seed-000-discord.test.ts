@@ -1,6 +1,7 @@
 /** Discord beside the FIFOs of the daemon, and as a bridge for another agent, through the real executable against a Discord on loopback. */
 
 import { expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createFifos } from '../../src/service/fifo/fifo-folder.ts'
 import { openLines } from '../../src/service/fifo/fifo-reader.ts'
@@ -31,6 +32,20 @@ test('a token or a channel that is missing is said at once, and nothing is start
   expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('DISCORD_CHANNEL_ID: is empty')])
   expect(nowhere.stderr).not.toContain(TOKEN)
   expect(fake.gateway.seen.connections).toBe(0)
+})
+
+test('config.env with DISCORD_* alone says in one line what is missing', async () => {
+  using at = nest()
+  mkdirSync(join(at.home, '.braidclaw'), { recursive: true })
+  writeFileSync(join(at.home, '.braidclaw/config.env'), `export DISCORD_BOT_TOKEN="${TOKEN}"\nexport DISCORD_CHANNEL_ID="${CHANNEL}"\n`)
+  const { stderr } = await (await daemon(at)).stop()
+  const lines = stderr.split('\n').filter((line) => line.includes('channel not started'))
+  expect(lines).toHaveLength(1)
+  for (const missing of ['[channels.discord]', 'enabled = true', 'users = ', 'config.toml', 'ANTHROPIC_API_KEY'])
+    expect(lines[0]).toContain(missing)
+  expect(stderr).not.toContain(TOKEN)
+  at.config('[channels.discord]\nenabled = true\n')
+  expect((await launch(at, [], { env: { DISCORD_CHANNEL_ID: 'wrong' } }).result).stderr).not.toContain('channel not started')
 })
 
 test('bots, webhooks and other channels are not answered; people are, in the channel where they asked, in pieces that Discord takes', async () => {

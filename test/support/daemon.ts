@@ -89,8 +89,8 @@ export const historyOf = (at: Nest, id?: string): readonly string[] =>
 export function lines(path: string) {
   if (!existsSync(path)) return []
   return readFileSync(path, 'utf8')
-    .trimEnd()
     .split('\n')
+    .filter((line) => line !== '')
     .map((line) => JSON.parse(line))
 }
 

@@ -20,8 +20,10 @@ async function stage(toml = '', env: { readonly [name: string]: string } = {}) {
   await createFifos(dir)
   const context = createHostContext({ env: { HOME: home, BRAIDCLAW_LOG: 'off', ...env }, channels: channelRows, say: () => {} })
   const setup = loadSetup({ ...context, cwd: home })
-  const cast = (more: Partial<FifoRoles> = {}) => assignRoles(setup, { dir, brain: undefined, claw: 'inside', model: undefined, ...more })
-  return { dir, cast, [Symbol.dispose]: () => rmSync(home, { recursive: true, force: true }) }
+  const stopping = new AbortController()
+  const cast = (more: Partial<FifoRoles> = {}) =>
+    assignRoles(setup, { dir, brain: undefined, claw: 'inside', model: undefined, ...more }, stopping.signal)
+  return { dir, cast, stop: () => stopping.abort(), [Symbol.dispose]: () => rmSync(home, { recursive: true, force: true }) }
 }
 
 const fifo = (more = '') => `default_provider = "b"\n[providers.models.b]\nkind = "fifo"\nmodel = "local-model"\n${more}`
@@ -79,8 +81,32 @@ test('inside means the usual tools; on the FIFOs alone none of ours', async () =
   await both.close()
 })
 
-test('a claw that was silent holds up no later message; its late list is there for the next', async () => {
+test('the first message waits for a claw that starts late, and for none when the daemon stops', async () => {
   using at = await stage()
+  const { tools, close } = await at.cast({ claw: 'fifo' })
+  const find = async () => (await tools?.more?.(deps))?.map(({ name }) => name)
+  const asked = find()
+  // Longer than both words of the discovery and every later message may take.
+  await Bun.sleep(3_000)
+  const leaving = new AbortController()
+  const lines = openLines(join(at.dir, 'claw_in'), { signal: leaving.signal })
+  const writer = openWriter(join(at.dir, 'claw_out'))
+  expect((await lines.next()).value).toMatchObject({ ok: true, text: expect.stringMatching(/list_tools/) })
+  await writer.write('[{"name":"greet","description":"Greets."}]\n\n', { timeoutMs: 1000 })
+  expect(await asked).toEqual(['greet'])
+  leaving.abort()
+  writer.close()
+  await close()
+
+  const other = await at.cast({ claw: 'fifo' })
+  const unanswered = other.tools?.more?.(deps)
+  at.stop()
+  expect(await unanswered).toEqual([])
+  await other.close()
+})
+
+test('a claw that was silent holds up no later message; its late list is there for the next', async () => {
+  using at = await stage('[limits]\ntool_timeout_s = 1\n')
   const { tools, close } = await at.cast({ claw: 'fifo' })
   const find = async () => (await tools?.more?.(deps))?.map(({ name }) => name)
   expect(await find()).toEqual([])

@@ -38,20 +38,22 @@ export type RoleAssignment = {
 
 /** The time for one answer of a brain, its own retries included, unless its provider has another setting. */
 const BRAIN_MS = 300_000
-/** The time for a claw to list its tools, and how long a message waits for a claw that did not answer the last time. */
+/** The time for a claw to list its tools: at most the first time, when it may start late, and later. */
+const FIRST_LIST_MS = 30_000
 const LIST_MS = 2_000
+/** How long a message waits for a claw that did not answer the last time. */
 const SILENT_MS = 200
 
 /**
  * @throws FailureError `provider` when the configured provider cannot be used; errno errors of the FIFOs, which `createFifos` must have
  * checked
  */
-export async function assignRoles(initialSetup: Setup, roles: FifoRoles): Promise<RoleAssignment> {
+export async function assignRoles(initialSetup: Setup, roles: FifoRoles, signal: AbortSignal): Promise<RoleAssignment> {
   const { dir, claw } = roles
   const brain = brainSide(initialSetup, roles)
   const provider = brain?.provider ?? (await providerFor(initialSetup, initialSetup.config.defaultProvider))
   const setup = brain ? { ...initialSetup, config: { ...initialSetup.config, defaultModel: brain.model } } : initialSetup
-  const clawSide = claw === 'inside' ? undefined : clawTools(setup, { dir, alone: claw === 'fifo' })
+  const clawSide = claw === 'inside' ? undefined : clawTools(setup, { dir, alone: claw === 'fifo', signal })
   const alsoDiscord = channelSettings(setup.config, discord).enabled ? ' and Discord' : ''
   return {
     setup,
@@ -78,21 +80,22 @@ function brainSide({ config, context, assumed }: Setup, { dir, brain, model }: F
 }
 
 /** Adds the claw's tools to ours, or replaces ours. */
-function clawTools(setup: Setup, { dir, alone }: { readonly dir: string; readonly alone: boolean }) {
+function clawTools(setup: Setup, { dir, alone, signal }: { readonly dir: string; readonly alone: boolean; readonly signal: AbortSignal }) {
   const { toolTimeoutS } = setup.config.limits
   // Expires before the executor's timeout, so that the message names the claw as the slow part.
   const exchange = exchangeIn(dir, { name: 'claw', timeoutMs: Math.max(500, toolTimeoutS * 1000 - 500) })
-  const claw = clawSource(setup, exchange)
+  const claw = clawSource(setup, exchange, signal)
   const standing = alone || setup.config.tools.executables.length === 0 ? undefined : standingExecutables(setup)
   const tools: ToolSelection = { ...(alone ? { builtIn: [] } : builtInTools), more: standing ? mergeTools(setup, standing, claw) : claw }
   return { tools, exchange }
 }
 
 /** Logs problems of the list when they change. A list that comes too late for one message is used for the next. */
-function clawSource({ config, log }: Setup, { ask }: Exchange): ToolSource {
-  const state: { claw?: ReturnType<typeof createClaw>; survey?: Promise<ClawSurvey>; reported: string; silent: boolean } = {
+function clawSource({ config, log }: Setup, { ask }: Exchange, stop: AbortSignal): ToolSource {
+  const state: { claw?: ReturnType<typeof createClaw>; survey?: Promise<ClawSurvey>; reported: string; silent: boolean; first: boolean } = {
     reported: '',
     silent: false,
+    first: true,
   }
   // Always the same array, so that nothing seems to have changed.
   const none: readonly SourcedTool[] = []
@@ -104,7 +107,9 @@ function clawSource({ config, log }: Setup, { ask }: Exchange): ToolSource {
       riskOf: (name) => (config.security.allowTools.includes(name) ? 'low' : 'medium'),
       maxOutputBytes,
     })
-    const found = await state.claw(AbortSignal.timeout(LIST_MS))
+    const timeMs = state.first ? Math.min(FIRST_LIST_MS, config.limits.toolTimeoutS * 1000) : LIST_MS
+    const found = await state.claw(AbortSignal.any([stop, AbortSignal.timeout(timeMs)]), state.first)
+    state.first = false
     if (found.refused.join('\n') !== state.reported) for (const why of found.refused) log('warn', 'claw tool refused', { why })
     state.reported = found.refused.join('\n')
     state.silent = found.silent

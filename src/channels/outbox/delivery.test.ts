@@ -97,6 +97,12 @@ test('a new answer ends the rest, and goes after the one that waits', async () =
   expect([texts(), store.unsent()]).toEqual([['one', 'one', 'two'], []])
 })
 
+test('an empty answer goes out as words, because no service takes an empty message', async () => {
+  const { texts, delivery } = fixture()
+  await delivery.deliver({ address: '5', text: '' })
+  expect(texts()).toEqual(['(no answer)'])
+})
+
 test('what the service refuses for good is kept without its text, as never delivered, and the next answer goes out', async () => {
   const { store, texts, delivery, lines } = fixture(final)
   await delivery.deliver({ address: '5', text: 'secret' })

@@ -9,7 +9,7 @@ import type { RetryOptions, Sender } from './send-pieces.ts'
 type Outgoing = AnswerContext & { readonly address: string; readonly text: string; readonly replyTo?: string }
 
 export type Delivery = {
-  /** Has it on disk when it returns. Resolves when it is delivered, or when it has to be tried again later. Never rejects. */
+  /** Has it on disk when it returns; words stand for an empty text, which no service takes. Resolves when it is delivered, or when it has to be tried again later. Never rejects. */
   deliver(outgoing: Outgoing): Promise<void>
   /** Sends what waits, also what a dead process has left. */
   resume(): void
@@ -67,7 +67,15 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     async deliver({ address, text, conversationId = '', replyTo, closed }) {
       try {
         const isQuestion = closed !== undefined
-        const seq = store.keep({ channel, address, text, conversationId, replyTo: replyTo ?? null, isQuestion, owner })
+        const seq = store.keep({
+          channel,
+          address,
+          text: text || '(no answer)',
+          conversationId,
+          replyTo: replyTo ?? null,
+          isQuestion,
+          owner,
+        })
         void closed
           ?.then(() => store.forget(seq))
           .catch((error: unknown) => log('warn', 'question not withdrawn', { why: errorText(error) }))

@@ -43,7 +43,8 @@ test('whatever the model says, what was refused stands beside it', () => {
 test('the two apologies, and an answer of nothing, are not remembered', () => {
   expect(replyOf({ ending: ending('timeout'), result: 'half', open })).toEqual({ text: "I'm temporarily unavailable." })
   expect(replyOf({ ending: ending('provider'), open })).toEqual({ text: 'Temporarily unavailable' })
-  expect(replyOf({ ending: ending('answered'), result: ' \n', open })).toEqual({ text: '(no answer)' })
+  expect(replyOf({ ending: ending('answered'), result: ' \n', open })).toEqual({ text: '' })
+  expect(replyOf({ ending: ending('provider'), isEmpty: true, open })).toEqual({ text: '' })
 })
 
 test('a run that its own deadline ended names that limit, and is no silent model', () => {

@@ -1,6 +1,7 @@
 /** Manages the memory of one agent in a folder: soul, summary, pins and the last pairs of its history, consistent after any crash. */
 
-import { existsSync, mkdirSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { hasCode } from '../../kit/errors.ts'
 import type { Clock, Log, Message } from '../../runtime/port.ts'
 import { type Compaction, compact, type Summarise } from '../conversations/compact.ts'
 import { type Context, estimateTokens } from '../conversations/model-context.ts'
@@ -47,18 +48,34 @@ export type Recall = {
 
 export type OpenedRecall = { readonly ok: true; readonly recall: Recall } | { readonly ok: false; readonly message: string }
 
-/** Creates the folder (0700) when absent, and completes or discards what a crash interrupted. */
+/** Creates the folder (0700) and its files when absent, and completes or discards what a crash interrupted. */
 export function openRecall(options: RecallOptions): OpenedRecall {
   const { folder } = options
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const recall = createRecall(options)
     recall.system()
+    createFiles(folderPaths(folder))
     return { ok: true, recall }
   } catch (error) {
     const trouble = diskErrorMessage(error)
     if (trouble === undefined) throw error
     return { ok: false, message: `the memory folder "${folder}" cannot be used (${trouble}); choose another or change its permissions` }
+  }
+}
+
+/** Lets people find the files that they may read and edit. A name that exists stays, whatever it is. */
+function createFiles({ soul, summary, history }: FolderPaths): void {
+  for (const [path, text] of [
+    [soul, `${defaultSoul}\n`],
+    [summary, ''],
+    [history, ''],
+  ] as const) {
+    try {
+      writeFileSync(path, text, { flag: 'wx', mode: 0o600 })
+    } catch (error) {
+      if (!hasCode(error, 'EEXIST')) throw error
+    }
   }
 }
 

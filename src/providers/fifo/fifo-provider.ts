@@ -54,7 +54,10 @@ function silent(name: string, why: string): ProviderFailure {
 
 type AnswerOptions = { readonly provider: string; readonly model: string; readonly newId: (wanted: string) => string }
 
-/** @throws ProviderFailure `timeout` or `server` for the bridge's two kinds of error, `bad_response` for an invalid answer */
+/**
+ * @throws ProviderFailure `server` for the bridge's own word "fatal", `timeout` for every other error, which may pass, and `bad_response`
+ * for an invalid answer
+ */
 export function readAnswer(frame: string, { provider, model, newId }: AnswerOptions): ChatResponse {
   const answer = recoverEchoed(frame)
   if (!isObject(answer)) throw bad(provider, `no JSON object: ${cut(frame)}`)
@@ -75,10 +78,11 @@ export function readAnswer(frame: string, { provider, model, newId }: AnswerOpti
 }
 
 function bridgeFailure(provider: string, error: unknown): ProviderFailure {
-  if (error === 'timeout') return new ProviderFailure('timeout', `provider "${provider}": the brain's bridge says "timeout"`, { provider })
   const detail = isObject(error) ? error.message : error
   const words = typeof detail === 'string' ? detail : JSON.stringify(error)
-  return new ProviderFailure('server', `provider "${provider}": the brain's bridge says "${cut(words)}"`, { provider })
+  return new ProviderFailure(error === 'fatal' ? 'server' : 'timeout', `provider "${provider}": the brain's bridge says "${cut(words)}"`, {
+    provider,
+  })
 }
 
 function bad(provider: string, what: string): ProviderFailure {

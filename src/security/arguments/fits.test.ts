@@ -33,8 +33,8 @@ describe('no quick yes', () => {
     ['a missing key', object({ type: 'string' }, { required: ['a'] }), {}],
     ['a required key that is no text', object({ type: 'string' }, { required: [1] }), { a: 'x', 1: 'y' }],
     ['a required key that only Object has', { type: 'object', required: ['toString'] }, {}],
-    ['an unknown key where keys are named', object({ type: 'string' }), { b: 'x' }],
-    ['an unknown key that only Object has', object({ type: 'string' }), JSON.parse('{"toString":"x"}')],
+    ['an unknown key where the schema forbids it', object({ type: 'string' }, { additionalProperties: false }), { b: 'x' }],
+    ['an unknown key that only Object has', object({ type: 'string' }, { additionalProperties: false }), JSON.parse('{"toString":"x"}')],
     ['a schema for further keys', object({ type: 'string' }, { additionalProperties: { type: 'string' } }), { b: 'x' }],
     ['properties that are none', { type: 'object', properties: [] }, {}],
     ['inner keys that are unknown', object({ type: 'object', additionalProperties: false }), { a: { b: 1 } }],
@@ -55,6 +55,7 @@ describe('a quick yes', () => {
     ['items', object({ type: 'array', items: { type: 'integer' }, minItems: 1, maxItems: 2, ...words }), { a: [1, 2] }],
     ['an object in it, with keys nobody named', object({ type: 'object', ...words }), { a: { b: 1 } }],
     ['a required key', object({ type: 'string' }, { required: ['a'] }), { a: '' }],
+    ['further keys', object({ type: 'string' }), { b: 1 }],
     ['further keys where they are let in', object({ type: 'string' }, { additionalProperties: true }), { b: 1 }],
   ])('%s', (_, schema, value) => expect(fits({ ...schema }, value)).toBe(true))
 })

@@ -23,18 +23,14 @@ const tests: { readonly [type: string]: Test } = {
   number: (schema, value) => Number.isFinite(value) && between(value, schema.minimum, schema.maximum),
   boolean: (_schema, value) => typeof value === 'boolean',
   array: (schema, value) =>
-    Array.isArray(value) && between(value.length, schema.minItems, schema.maxItems) && value.every((item) => fitsAny(schema.items, item)),
+    Array.isArray(value) && between(value.length, schema.minItems, schema.maxItems) && value.every((item) => fits(schema.items, item)),
   object: (schema, value) => isObject(value) && fitsObject(schema, value),
 }
 
 /**
  * @returns true only if the full check would pass too; false means "not certain", never "invalid". Property-tested against the full check.
  */
-export function fits(schema: { readonly [key: string]: unknown }, input: unknown): boolean {
-  return fitsAny({ ...schema, additionalProperties: schema.additionalProperties ?? schema.properties === undefined }, input)
-}
-
-function fitsAny(schema: unknown, value: unknown): boolean {
+export function fits(schema: unknown, value: unknown): boolean {
   if (!isObject(schema) || typeof schema.type !== 'string' || !Object.hasOwn(tests, schema.type)) return false
   const known = keywords[schema.type]
   return Object.keys(schema).every((key) => known?.includes(key)) && tests[schema.type]?.(schema, value) === true
@@ -46,7 +42,7 @@ function fitsObject(schema: { [key: string]: unknown }, value: { [key: string]: 
   const whole = required.every((key) => typeof key === 'string' && Object.hasOwn(value, key))
   return (
     whole &&
-    Object.entries(value).every(([key, item]) => (Object.hasOwn(properties, key) ? fitsAny(properties[key], item) : additionalProperties))
+    Object.entries(value).every(([key, item]) => (Object.hasOwn(properties, key) ? fits(properties[key], item) : additionalProperties))
   )
 }
 

@@ -22,8 +22,8 @@ type Issue = { readonly code?: string; readonly path: readonly PropertyKey[]; re
 type Compiled = (input: JsonObject) => readonly Issue[]
 
 /**
- * Caches each compiled schema as long as the schema object lives. A schema with `properties` accepts no unknown keys unless it allows
- * them; a schema that zod cannot express (not, if/then, external $ref) accepts nothing. Never rejects.
+ * Caches each compiled schema as long as the schema object lives. Unknown keys are accepted unless the schema forbids them, as JSON Schema
+ * says; a schema that zod cannot express (not, if/then, external $ref) accepts nothing. Never rejects.
  */
 export function createValidator(): Validator {
   const cache = new WeakMap<Schema, Compiled>()
@@ -42,10 +42,9 @@ export function createValidator(): Validator {
 
 async function compile(schema: Schema): Promise<Compiled> {
   const { fromJSONSchema } = await import('zod')
-  const closed = { ...schema, additionalProperties: schema.additionalProperties ?? schema.properties === undefined }
-  const bounded = boundPatterns(closed)
+  const bounded = boundPatterns(schema)
   const typeOf = (one: object) => fromJSONSchema(JSON.parse(JSON.stringify(one)))
-  const type = bounded ? undefined : typeOf(closed)
+  const type = bounded ? undefined : typeOf(schema)
   return (input) => {
     const issues = (type ?? typeOf(Object(bounded?.for(input)))).safeParse(input).error?.issues ?? []
     return issues.map((issue) => ({

@@ -91,7 +91,7 @@ type DaemonRun = {
 
 async function run({ setup: given, casting, bridges, held, signal, flags }: DaemonRun): Promise<void> {
   const { dir } = casting
-  const { setup, provider, tools, described, watches, close } = await assignRoles(given, casting)
+  const { setup, provider, tools, described, watches, close } = await assignRoles(given, casting, signal)
   const running: readonly Supervised[] = bridges.map((bridge) => keepRunning({ setup, dir, started: held.note, watches }, bridge))
   try {
     await serve({
