@@ -3,7 +3,10 @@
 import { expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { TOML } from 'bun'
 import { minimumConfig, type Nest, nest } from './support/cli.ts'
+import { needs } from './support/needs.ts'
+import { shell } from './support/shell.ts'
 
 const ask = (home: Nest, message: string, responses: readonly object[], args: readonly string[] = []) =>
   home.run(['agent', '-m', message, ...args], { env: { BRAIDCLAW_MOCK_FIXTURE: home.fixture(responses) } })
@@ -24,6 +27,23 @@ test('1: init creates the config, the memory database and the workspace', async 
   expect(existsSync(join(home.home, 'braidclaw-workspace'))).toBe(true)
   expect((await home.run(['config', 'validate'])).code).toBe(0)
   expect((await home.run(['init'])).stdout).toContain('kept')
+
+  const file = readFileSync(join(home.home, '.braidclaw/config.toml'), 'utf8')
+  const written = JSON.parse(JSON.stringify(TOML.parse(file)))
+  const specified = JSON.parse(JSON.stringify(TOML.parse(minimumConfig)))
+  // Three values would change what holds without a file, so they stay comments (docs/seeds.md).
+  for (const line of ['max_tool_rounds = 100', 'shell_timeout_s = 120', 'workspace_dir = "~/', 'tools_allow = ["file_read", "file_list"'])
+    expect(file).toContain(`\n# ${line}`)
+  delete specified.workspace_dir
+  delete specified.channels.cli.tools_allow
+  specified.security.forbidden_commands = ['shutdown', 'reboot', 'mkfs', 'dd']
+  expect(written).toMatchObject({ ...specified, limits: { max_response_bytes: 1_000_000, tool_timeout_s: 30, http_timeout_s: 20 } })
+  expect(written.limits).not.toHaveProperty('max_tool_rounds')
+
+  using seeded = nest()
+  expect((await seeded.run(['init', '--seed-defaults'], { cwd: seeded.dir })).code).toBe(0)
+  const { workspace_dir, limits } = Object(TOML.parse(readFileSync(join(seeded.home, '.braidclaw/config.toml'), 'utf8')))
+  expect([workspace_dir, limits]).toMatchObject(['~/braidclaw-workspace', { max_tool_rounds: 5, shell_timeout_s: 15 }])
 })
 
 test('2: config validation catches an invalid autonomy and names the allowed values', async () => {
@@ -139,6 +159,35 @@ test('8: an edited receipt is named', async () => {
   const { code, stdout, stderr } = await home.run(['receipt', 'verify'])
   expect(code).toBe(9)
   expect(stdout + stderr).toContain('invalid chain at receipt 2')
+})
+
+test('the hash of a receipt is what a stranger computes; without a key it is the formula of the specification', async () => {
+  using home = nest()
+  home.config(`${minimumConfig.replace('[receipts]', '[receipts]\nhmac = false')}`)
+  for (const path of ['a', 'b', 'c']) home.file(path, path)
+  for (const path of ['a', 'b', 'c'])
+    expect((await home.run(['tool', 'run', 'file_read', '--json', JSON.stringify({ path })])).code).toBe(0)
+  for (const { receipt_hash, ...rest } of receipts(home)) {
+    const canonical = JSON.stringify(Object.fromEntries(Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1))))
+    expect(new Bun.CryptoHasher('sha256').update(canonical).digest('hex')).toBe(receipt_hash)
+  }
+  expect((await home.run(['receipt', 'verify'])).code).toBe(0)
+  const log = join(home.home, '.braidclaw/tool_receipts.log')
+  const [first = '', second = '', third = ''] = readFileSync(log, 'utf8').split('\n')
+  writeFileSync(log, `${[first, second.replace('"allowed"', '"denied"'), third].join('\n')}\n`)
+  const { code, stdout, stderr } = await home.run(['receipt', 'verify'])
+  expect([code, stdout + stderr]).toEqual([9, expect.stringContaining('invalid chain at receipt 2')])
+})
+
+test.if(needs('jq'))('the two lines of docs/proof.md that compute a hash by hand print the same', async () => {
+  using home = nest()
+  home.config(minimumConfig)
+  expect((await home.run(['tool', 'run', 'time', '--json', '{}'])).code).toBe(0)
+  const page = readFileSync(join(import.meta.dir, '../docs/proof.md'), 'utf8')
+  const [, lines = ''] = /```sh\n(cd ~\/\.braidclaw .*?)```/s.exec(page) ?? []
+  const { stdout } = await shell(home, lines)
+  const [shown, computed] = stdout.trimEnd().split('\n')
+  expect([shown, computed]).toEqual([receipts(home)[0].receipt_hash, receipts(home)[0].receipt_hash])
 })
 
 test('9: a provider that times out falls back to the next, and says so', async () => {

@@ -131,7 +131,7 @@ type NewFile = {
   /** The first becomes the default provider. */
   readonly proposals: readonly Proposal[]
   readonly workspace?: string
-  /** True: the file sets the limits of the first specification. */
+  /** True: the file sets the workspace and the limits of the first specification, which differ from what holds without them. */
   readonly seedDefaults?: boolean
 }
 
@@ -140,7 +140,7 @@ export function defaultConfigToml({ channels, proposals, workspace, seedDefaults
   const [first] = proposals
   const { security, limits, ...others } = sections
   const top = linesOf(topRows, {
-    workspace_dir: workspace?.replaceAll('$', '$$$$'),
+    workspace_dir: workspace?.replaceAll('$', '$$$$') ?? (seedDefaults ? topRows.workspace_dir.example : undefined),
     default_provider: first?.name ?? 'local',
     default_model: first?.model ?? 'mock',
   })
@@ -161,11 +161,11 @@ export function defaultConfigToml({ channels, proposals, workspace, seedDefaults
 
 const exampleProvider = [
   '# A real model, here any server that speaks the chat completions protocol. The key is read from the variable named.',
-  '# [providers.models.openai_compatible]',
-  '# kind = "openai-compatible"',
-  '# base_url = "http://localhost:1234/v1"',
-  '# model = "local-model"',
-  '# api_key_env = "OPENAI_API_KEY"',
+  '[providers.models.openai_compatible]',
+  'kind = "openai-compatible"',
+  'base_url = "http://localhost:1234/v1"',
+  'model = "local-model"',
+  'api_key_env = "OPENAI_API_KEY"',
 ]
 
 type FileValues = { readonly [key: string]: string | number | undefined }

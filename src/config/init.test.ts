@@ -173,7 +173,9 @@ test.each(combinations)('the file for %p is valid, also with every line uncommen
   const config = configOf({ user: text })
   expect(proposals.map(({ because }) => because)).toEqual(set)
   expect(config.defaultProvider).toBe(proposals[0]?.name ?? 'local')
-  expect(Object.keys(config.providers.models)).toEqual(['local', ...proposals.map(({ name }) => name)])
+  // Without a proposal the file shows a server on this machine, as the first specification does.
+  const others = proposals.length === 0 ? ['openai_compatible'] : proposals.map(({ name }) => name)
+  expect(Object.keys(config.providers.models)).toEqual(['local', ...others])
   expect(text).not.toContain('SECRET')
   const open = text.replace(/^# ((\w+ = |\[).*)$/gm, '$1')
   expect(open).not.toBe(text)

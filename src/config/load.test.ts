@@ -203,7 +203,7 @@ describe('what holds', () => {
       },
       changes: { keepSets: 200, keepMb: 1000, keepDays: 30 },
       hooks: { timeoutS: 10, claudeCode: true },
-      receipts: { enabled: true, path: '/home/ann/.braidclaw/tool_receipts.log' },
+      receipts: { enabled: true, hmac: true, path: '/home/ann/.braidclaw/tool_receipts.log' },
       log: { level: 'warn' },
     })
   })

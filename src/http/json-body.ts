@@ -17,7 +17,10 @@ export const bodyLimits: BodyLimits = { maxBytes: 1_048_576, maxDepth: 64, maxMs
 /** `text`: as it was sent; `value`: what it says. */
 export type JsonBody = { readonly text: string; readonly value: unknown }
 
-/** Returns the body, one JSON value; `{}` when there is none. @throws HttpError 400, 408, 413, 415 */
+/**
+ * Returns the body, one JSON value; `{}` when there is none. A body without a content type is JSON when a bearer token comes with it: no
+ * browser sends one for another site. @throws HttpError 400, 408, 413, 415
+ */
 export async function readJsonBody(
   request: Request,
   { maxBytes, maxDepth, maxMs, anyText = true }: BodyLimits = bodyLimits,
@@ -34,7 +37,7 @@ export async function readJsonBody(
   if (!bytes) throw new HttpError(408, 'slow_body', `the body did not arrive within ${maxMs / 1000} seconds`, { connection: 'close' })
   const text = textIn(bytes)
   if (text.trim() === '') return { text: '{}', value: {} }
-  const type = headers.get('content-type') ?? ''
+  const type = headers.get('content-type') ?? (/^bearer /i.test(headers.get('authorization') ?? '') ? 'application/json' : '')
   if (!/^application\/json(\s*;\s*charset="?utf-8"?)?\s*$/i.test(type))
     throw new HttpError(
       415,

@@ -5,7 +5,8 @@ import type { SandboxName } from '../sandbox/contract.ts'
 import type { Anchor } from './form/anchor.ts'
 import type { ReceiptFailure } from './receipt-failure.ts'
 
-export type ReceiptPaths = { readonly log: string; readonly head: string; readonly key: string }
+/** `keyless`: a log that begins now is chained and not sealed. */
+export type ReceiptPaths = { readonly log: string; readonly head: string; readonly key: string; readonly keyless?: boolean }
 
 /** The facts about one attempt that its receipt needs. `at` in milliseconds since 1970; the hashes are SHA-256 in hex of canonical JSON. */
 export type ReceiptDraft = {

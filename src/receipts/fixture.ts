@@ -38,8 +38,8 @@ export function pathsIn(folder: string): ReceiptPaths {
   return { log: join(folder, 'tool_receipts.log'), head: join(folder, 'receipts.head'), key: join(folder, 'receipt.key') }
 }
 
-export function createHome(folder = mkdtempSync(join(tmpdir(), 'braidclaw-receipts-'))): Home {
-  const paths = pathsIn(folder)
+export function createHome(folder = mkdtempSync(join(tmpdir(), 'braidclaw-receipts-')), keyless = false): Home {
+  const paths = { ...pathsIn(folder), keyless }
   const append = createReceiptLog({ paths })
   const state: { checkpoint?: Checkpoint } = {}
   return {

@@ -49,9 +49,13 @@ function keyOf(path: string, stat: { mode: number; isFile(): boolean }, text: ()
   return key ? { ok: true, key } : refused(`"${path}" does not contain a receipt key (64 hex digits); restore it from a backup`)
 }
 
-/** Accepts 64 lower-case hex digits, with or without a final newline. */
+/** The content of the file where receipts are not sealed, so that the log of a lost key is not taken for one. */
+const noKey = 'none'
+
+/** Accepts 64 lower-case hex digits or the word "none", which is the empty key, with or without a final newline. */
 function decoded(text: string): Uint8Array | undefined {
   const hex = text.endsWith('\n') ? text.slice(0, -1) : text
+  if (hex === noKey) return new Uint8Array(0)
   try {
     const key = Uint8Array.fromHex(hex)
     return key.length === 32 && key.toHex() === hex ? key : undefined
@@ -61,8 +65,8 @@ function decoded(text: string): Uint8Array | undefined {
 }
 
 /** Call it only for a log without receipts; if a key exists, reads that instead. */
-export function createKey(path: string): ReadKey {
-  writeKeyOnce(path, `${crypto.getRandomValues(new Uint8Array(32)).toHex()}\n`)
+export function createKey(path: string, keyless = false): ReadKey {
+  writeKeyOnce(path, `${keyless ? noKey : crypto.getRandomValues(new Uint8Array(32)).toHex()}\n`)
   return readKey(path)
 }
 
@@ -102,12 +106,12 @@ function sealWith(key: ReadKey | undefined, text: string): string | undefined {
   return key?.ok ? macOf(key.key, `bc-seal1:${text}`) : undefined
 }
 
-function keyToSeal({ log, head, key }: ReceiptPaths): ReadKey | undefined {
+function keyToSeal({ log, head, key, keyless }: ReceiptPaths): ReadKey | undefined {
   const found = readKey(key)
   if (found.ok || !found.missing || existsSync(log) || existsSync(head)) return found
   try {
     mkdirSync(dirname(key), { recursive: true, mode: 0o700 })
-    return createKey(key)
+    return createKey(key, keyless)
   } catch (error) {
     if (!diskFailure(key, error)) throw error
     return undefined

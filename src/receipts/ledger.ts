@@ -87,7 +87,7 @@ function begin(file: number, paths: ReceiptPaths, { checkpoint, logId }: KnownLo
   const { size } = stat
   const missing = size === 0 ? fault(paths, checkpoint) : undefined
   if (missing) return missing
-  const key = keyFor(paths.key, size === 0)
+  const key = keyFor(paths, size === 0)
   if (!key.ok) return { ok: false, failure: key.failure }
   const settled =
     size === 0
@@ -162,9 +162,9 @@ function fault({ log, head }: ReceiptPaths, checkpoint: Checkpoint | undefined):
 }
 
 /** Creates a key only when the log is empty. */
-function keyFor(path: string, empty: boolean): ReadKey {
+function keyFor({ key: path, keyless }: ReceiptPaths, empty: boolean): ReadKey {
   const key = readKey(path)
-  return key.ok || !key.missing || !empty ? key : createKey(path)
+  return key.ok || !key.missing || !empty ? key : createKey(path, keyless)
 }
 
 /** Writes a head file with count 0: it distinguishes a log whose first append a crash interrupted from one that lost its beginning. */

@@ -114,7 +114,7 @@ test('the first receipt makes key, log and head file, all for the owner alone', 
   const appended = home.append([draft(0)], undefined)
   expect(appended).toMatchObject({ ok: true, adopted: 0, tornBytes: 0, checkpoint: { count: 1 } })
   expect(readdirSync(home.folder).sort()).toEqual(['receipt.key', 'receipts.head', 'tool_receipts.log'])
-  for (const path of Object.values(home.paths)) expect(statSync(path).mode & 0o777).toBe(0o600)
+  for (const path of [home.paths.log, home.paths.head, home.paths.key]) expect(statSync(path).mode & 0o777).toBe(0o600)
 })
 
 test('a receipt holds what the seed asks for, and its place in the chain', () => {

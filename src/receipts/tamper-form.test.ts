@@ -37,12 +37,7 @@ testBoth(
       record: 2,
       kind: 'hash',
     },
-    {
-      name: 'the mac stripped',
-      do: ({ home }) => edit(home, 4, (line) => line.replace(/"mac":"[0-9a-f]*",/, '')),
-      record: 4,
-      kind: 'form',
-    },
+    { name: 'the mac stripped', do: ({ home }) => edit(home, 4, (line) => line.replace(/"mac":"[0-9a-f]*",/, '')), record: 4, kind: 'mac' },
     {
       name: 'an empty mac',
       do: ({ home }) => edit(home, 4, (line) => line.replace(/"mac":"[0-9a-f]*"/, '"mac":""')),

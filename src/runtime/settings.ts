@@ -33,10 +33,11 @@ export const limitRows = {
     max: 100_000_000,
     unit: 'bytes',
     default: 1_000_000,
+    init: 'written',
     project: 'free',
     about: 'The longest body accepted from a provider or by the http tool.',
   },
-  tool_timeout_s: { ...seconds, default: 30, project: 'free', about: 'A tool call is ended after this time.' },
+  tool_timeout_s: { ...seconds, default: 30, init: 'written', project: 'free', about: 'A tool call is ended after this time.' },
   shell_timeout_s: {
     ...seconds,
     default: 120,
@@ -63,7 +64,13 @@ export const limitRows = {
     project: 'free',
     about: 'How much of what a command in the background printed is kept: the end of it.',
   },
-  http_timeout_s: { ...seconds, default: 20, project: 'free', about: 'A request of the http tool is ended after this time.' },
+  http_timeout_s: {
+    ...seconds,
+    default: 20,
+    init: 'written',
+    project: 'free',
+    about: 'A request of the http tool is ended after this time.',
+  },
   max_output_bytes: {
     type: 'whole',
     min: 256,

@@ -183,6 +183,7 @@ timeout_s = 5
 claude_code = false
 [receipts]
 enabled = false
+hmac = false
 path = "/r.log"
 [log]
 level = "debug"

@@ -88,6 +88,13 @@ describe('who may call an operation without an approval', () => {
   })
 })
 
+test('what the catalogue marks with compat = true may be called with the shared secret, and with nothing else more than before', () => {
+  for (const risk of ['medium', 'high'] as const) {
+    const may = (kind: Caller['kind'], approval = false) => mayCall({ op: 'x', risk, approval, compat: true }, kind, false).may
+    expect([may('seed', true), may('agent'), may('run'), may('seed'), may('operator')]).toEqual([false, false, false, true, true])
+  }
+})
+
 describe('a call', () => {
   const done = '{"ok":true,"output":"done","exitCode":0}'
 

@@ -70,6 +70,8 @@ export const operationRow = z.object({
   platforms: z.array(z.string()),
   risk: z.enum(risks),
   approval: z.boolean(),
+  /** The shared secret may call it, whatever its risk. */
+  compat: z.optional(z.literal(true)),
   /** Each parameter in words: `integer 1 to 500`. */
   params: z.record(z.string(), z.string()),
   timeout_s: z.number(),

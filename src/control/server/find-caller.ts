@@ -1,6 +1,7 @@
 /** Finds the owner of a credential: an operator, an agent, a run, the shared secret, or the session of a browser. */
 
 import { type Credential, openSession } from '../../http/callers.ts'
+import { HttpError } from '../../http/http-error.ts'
 import type { Connection } from '../../http/listen.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { contains, parseAddress } from '../../security/targets/address.ts'
@@ -50,6 +51,8 @@ type SeedAccessOptions = {
   readonly secret: string | undefined
   /** Lists networks besides this machine, for example 10.0.0.0/24. */
   readonly from: readonly string[]
+  /** Receives the address and the reason of a refusal; once for each address. */
+  readonly refused: (address: string, why: string) => void
 }
 
 type SeedSender = { readonly secret: string; readonly address: string; readonly headers: Headers }
@@ -59,16 +62,29 @@ type SeedAccess = (sender: SeedSender) => Caller | undefined
 const loopback = ['127.0.0.0/8', '::1/128']
 const sharedSecret: Caller = { kind: 'seed', id: 'shared-secret' }
 
-/** Decides whether a secret is the shared secret and comes from an allowed network. @throws Error that names the wrong network or secret */
-export function createSeedAccess({ secret, from }: SeedAccessOptions): SeedAccess {
+/** The most addresses that are remembered as reported. */
+const mostReported = 1_000
+
+/**
+ * Decides whether a secret is the shared secret and comes from an allowed network; the right secret from elsewhere gets an HttpError 403
+ * that says so. @throws Error that names the wrong network or secret
+ */
+export function createSeedAccess({ secret, from, refused }: SeedAccessOptions): SeedAccess {
   const networks = [...loopback, ...from.map(assertNetwork)]
   if (secret === undefined || secret === '') return () => undefined
   if (!/^[\x21-\x2b\x2d-\x7e]{1,512}$/.test(secret))
     throw new Error('CONTROLPLANE_SHARED_SECRET: use 1 to 512 visible ASCII characters, without spaces and commas')
   const right = Buffer.from(sha256(secret))
+  const reported = new Set<string>()
   return (sender) => {
     if (!crypto.timingSafeEqual(Buffer.from(sha256(sender.secret)), right)) return undefined
-    return isFromAllowedNetwork(sender, networks) ? sharedSecret : undefined
+    const why = whyElsewhere(sender, networks)
+    if (why === undefined) return sharedSecret
+    if (reported.size < mostReported && !reported.has(sender.address)) {
+      reported.add(sender.address)
+      refused(sender.address, why)
+    }
+    throw new HttpError(403, 'forbidden', `the shared secret counts from this machine and the networks of --compat-from only: ${why}`)
   }
 }
 
@@ -76,10 +92,12 @@ export function createSeedAccess({ secret, from }: SeedAccessOptions): SeedAcces
 const ofProxies = /^(?:x-forwarded-.*|forwarded|via|x-real-ip|cf-connecting-ip|true-client-ip|x-client-ip)$/
 
 /** Refuses requests that a proxy passed on, even from a proxy on this machine: they come from elsewhere. */
-function isFromAllowedNetwork({ address, headers }: SeedSender, networks: readonly string[]): boolean {
-  if ([...headers.keys()].some((name) => ofProxies.test(name))) return false
+function whyElsewhere({ address, headers }: SeedSender, networks: readonly string[]): string | undefined {
+  const added = [...headers.keys()].find((name) => ofProxies.test(name))
+  if (added !== undefined) return `a proxy passed the request on (it has the header ${added})`
   const parsed = parseAddress(address.replace(/^::ffff:(?=\d+\.)/i, ''))
-  return parsed !== undefined && networks.some((network) => contains(network, parsed))
+  if (parsed !== undefined && networks.some((network) => contains(network, parsed))) return undefined
+  return `the request comes from ${address || 'an unknown address'}`
 }
 
 /** @throws Error unless it is a network */

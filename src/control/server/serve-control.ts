@@ -52,7 +52,11 @@ export function serveControl(options: ServeControlOptions): ServedControl {
   const app = lazy(async () => (await import('./control-api.ts')).controlApi(server, failed))
   const findCaller = createFindCaller({
     access: plane.access,
-    seed: createSeedAccess({ secret: options.sharedSecret, from: options.compatFrom }),
+    seed: createSeedAccess({
+      secret: options.sharedSecret,
+      from: options.compatFrom,
+      refused: (address, why) => log('warn', 'shared secret refused', { address, why }),
+    }),
     now,
   })
   const state = { isWarm: false }

@@ -1,6 +1,6 @@
 /** Checks the rule of the chain: whether a line is the next valid receipt. */
 
-import { genesis, type LinkText, macOf, readLink, readReceipt } from './receipt.ts'
+import { genesis, isSealedReceipt, type LinkText, readLink, readReceipt } from './receipt.ts'
 
 export type LinkFault = {
   readonly kind: 'form' | 'log' | 'order' | 'link' | 'hash' | 'mac'
@@ -26,12 +26,12 @@ export function follow(at: Position, line: string | undefined, key: Uint8Array):
 const notCanonical = { kind: 'form', message: 'the line is not a receipt in canonical form' } as const
 
 function faultOf(at: Position, link: LinkText, key: Uint8Array): Omit<LinkFault, 'id'> | undefined {
-  const { seq, logId, previous, own, mac, content } = link
+  const { seq, logId, previous, own, content } = link
   if (at.logId !== undefined && logId !== at.logId) return { kind: 'log', message: `it belongs to another log (${logId}, not ${at.logId})` }
   if (seq !== at.count + 1) return { kind: 'order', message: `it says it is receipt ${seq}` }
   if (previous !== at.head) return { kind: 'link', message: 'its previous_hash is not the hash of the receipt before it' }
   if (content !== own) return { kind: 'hash', message: 'its content does not match its receipt_hash' }
-  if (macOf(key, own) !== mac) return { kind: 'mac', message: 'its mac was not made with this key' }
+  if (!isSealedReceipt(key, link)) return { kind: 'mac', message: 'its mac was not made with this key' }
   return undefined
 }
 

@@ -6,7 +6,8 @@ import type { SandboxName } from '../../sandbox/contract.ts'
 
 /**
  * `timestamp` is ISO 8601 in UTC; every hash is SHA-256 in lower-case hex. `args_hash` and `result_hash` cover canonical JSON.
- * `receipt_hash` covers the canonical JSON of all fields except itself and `mac`; `mac` is HMAC-SHA256(key, receipt_hash). `seq` counts
+ * `receipt_hash` covers the canonical JSON of all fields except itself and `mac`; `mac` is HMAC-SHA256(key, receipt_hash), absent where
+ * no key is used. `seq` counts
  * from 1 and continues across segments, as `previous_hash` does; the first receipt has sixty-four zeros there. `v` is 3; receipts of older
  * programs do not record the changes (versions 1 and 2) and the sandbox (version 1).
  */
@@ -35,7 +36,7 @@ export type Receipt = {
   readonly changes?: string
   readonly previous_hash: string
   readonly receipt_hash: string
-  readonly mac: string
+  readonly mac?: string
 }
 
 type Unsealed = Omit<Receipt, 'receipt_hash' | 'mac'>
@@ -44,17 +45,27 @@ export const genesis = '0'.repeat(64)
 
 /** Returns the canonical JSON (RFC 8785) of the whole receipt: its line in the log, without the newline. Assembled by hand for speed. */
 export function lineOf(receipt: Receipt): string {
-  return `${front(receipt)}"mac":"${receipt.mac}",${previous(receipt)}"receipt_hash":"${receipt.receipt_hash}",${back(receipt)}`
+  const seal = receipt.mac === undefined ? '' : `"mac":"${receipt.mac}",`
+  return `${front(receipt)}${seal}${previous(receipt)}"receipt_hash":"${receipt.receipt_hash}",${back(receipt)}`
 }
 
 export function macOf(key: Uint8Array, text: string): string {
   return new Bun.CryptoHasher('sha256', key).update(text).digest('hex')
 }
 
+/** Tells whether the mac of a receipt is right; with the empty key it must be absent. */
+export function isSealedReceipt(key: Uint8Array, { own, mac }: Pick<LinkText, 'own' | 'mac'>): boolean {
+  return mac === sealOf(key, own)
+}
+
+function sealOf(key: Uint8Array, hash: string): string | undefined {
+  return key.length === 0 ? undefined : macOf(key, hash)
+}
+
 /** Texts in `unsealed` must be well-formed: a lone surrogate has no bytes to hash. */
 export function sealed(unsealed: Unsealed, key: Uint8Array): Receipt {
   const receipt_hash = sha256(front(unsealed) + previous(unsealed) + back(unsealed))
-  return { ...unsealed, receipt_hash, mac: macOf(key, receipt_hash) }
+  return { ...unsealed, receipt_hash, mac: sealOf(key, receipt_hash) }
 }
 
 /**
@@ -95,7 +106,7 @@ export type LinkText = {
   readonly seq: number
   readonly previous: string
   readonly own: string
-  readonly mac: string
+  readonly mac: string | undefined
   readonly content: string
 }
 
@@ -110,7 +121,7 @@ const time = String.raw`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[
  */
 const source =
   `^(?<front>\\{(?:"approval":${text},)?"args_hash":"${hash}",(?<changes>"changes":"(?:none|direct|dropped|pending|${hash})",)?"conversation_id":${text},(?:"error":${text},)?"id":${text},` +
-  `"log_id":"(?<logId>[0-9a-f]{32})",)"mac":"(?<mac>${hash})",(?<middle>"previous_hash":"(?<previous>${hash})",)"receipt_hash":"(?<own>${hash})",` +
+  `"log_id":"(?<logId>[0-9a-f]{32})",)(?:"mac":"(?<mac>${hash})",)?(?<middle>"previous_hash":"(?<previous>${hash})",)"receipt_hash":"(?<own>${hash})",` +
   `(?<back>"result_hash":"${hash}","risk":"(?:low|medium|high)",(?<sandbox>"sandbox":"(?:bubblewrap|landlock|none)",)?` +
   `"seq":(?<seq>[1-9][0-9]{0,14}),"status":"(?:allowed|denied|failed)","timestamp":"${time}","tool":${text},"v":(?<v>[123])\\})$`
 
@@ -118,7 +129,7 @@ const source =
 const line = () => new RegExp(source)
 
 /** Rejects fields that receipts of this version do not have: the sandbox is in all but version 1, the changes are in version 3. */
-function parts(from: string): { readonly [name: string]: string } | undefined {
+function parts(from: string): { readonly [name: string]: string | undefined } | undefined {
   const found = line().exec(from)?.groups
   if (found === undefined || (found.v === '1' && found.sandbox !== undefined)) return undefined
   return found.v !== '3' && found.changes !== undefined ? undefined : found
@@ -128,7 +139,7 @@ function parts(from: string): { readonly [name: string]: string } | undefined {
 export function readLink(from: string): LinkText | undefined {
   const found = parts(from)
   if (!found) return undefined
-  const { front, logId = '', mac = '', middle, previous = '', own = '', back, seq } = found
+  const { front, logId = '', mac, middle, previous = '', own = '', back, seq } = found
   return { logId, seq: Number(seq), previous, own, mac, content: sha256(`${front}${middle}${back}`) }
 }
 

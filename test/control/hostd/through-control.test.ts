@@ -18,6 +18,7 @@ function operations(at: Place): string {
     operation('bastille-list', { argv: [list, 'list'] }),
     operation('bastille-cmd', { argv: [run, '{x}'], more: `risk = "high"\napproval = true\n${x}` }),
     operation('snapshot', { argv: [run, '{x}'], more: `risk = "medium"\n${x}` }),
+    operation('jail', { argv: [run, '{x}'], more: `risk = "high"\ncompat = true\n${x}` }),
     operation('fails', { argv: ['/bin/false'] }),
   ].join('')
 }
@@ -47,6 +48,14 @@ describe('POST /api/controlplane/hostd', () => {
     expect(failed).toMatchObject({ status: 200, body: { ok: false, output: '', exitCode: 1, error: { code: 'failed' } } })
     const unknown = await on.control.ask('hostd', { body: { op: 'rm', params: { path: '/' } } })
     expect(unknown).toMatchObject({ status: 200, body: { ok: false, exitCode: null, error: { code: 'unknown_op' } } })
+  })
+
+  test('an operation marked compat = true may be called with the shared secret; an agent still asks for it', async () => {
+    await using on = await stage()
+    const key = await on.control.addAgent('sysadmin')
+    const call = (token: string) => on.control.ask('hostd', { body: { op: 'jail', params: { x: 'a' } }, token })
+    expect(await call(key)).toMatchObject({ status: 403, body: { error: { code: 'approval_required' } } })
+    expect(await call(on.control.sharedSecret)).toMatchObject({ status: 200, body: { ok: true, exitCode: 0 } })
   })
 
   test('keeps the shared secret, agents and strangers from what has risk, and asks for an approval', async () => {
@@ -119,7 +128,7 @@ describe('POST /api/controlplane/hostd', () => {
   test('lists the operations, and says 503 when hostd is gone', async () => {
     await using on = await stage()
     const { body } = await on.control.ask('hostd/ops')
-    expect(body.ops.map(({ op }: { op: string }) => op)).toEqual(['bastille-list', 'bastille-cmd', 'snapshot', 'fails'])
+    expect(body.ops.map(({ op }: { op: string }) => op)).toEqual(['bastille-list', 'bastille-cmd', 'snapshot', 'jail', 'fails'])
     await using without = await controlServer({ env: { CONTROLPLANE_HOSTD_SOCKET: join(on.at.folder, 'none.sock') } })
     expect(await without.ask('hostd', { body: { op: 'bastille-list' } })).toMatchObject({
       status: 503,

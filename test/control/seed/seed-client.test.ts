@@ -129,6 +129,19 @@ test('POST activity: a completion as in the example ends the task and counts its
   expect((await seed('tasks?role=sysadmin')).text).toBe('{"tasks":[]}')
 })
 
+test('POST activity with nothing but the Authorization of the text: JSON without a content type', async () => {
+  const { CONTROLPLANE_API_URL, CONTROLPLANE_SHARED_SECRET } = env()
+  const post = (headers: Record<string, string>) =>
+    fetch(`${CONTROLPLANE_API_URL}/api/controlplane/activity`, {
+      method: 'POST',
+      body: new TextEncoder().encode(JSON.stringify({ event_type: 'error', agent_id: 'db-admin', error_message: 'locked' })),
+      headers,
+    })
+  expect((await post({})).status).toBe(415)
+  const response = await post({ authorization: `Bearer ${CONTROLPLANE_SHARED_SECRET}` })
+  expect([response.status, await response.json()]).toMatchObject([200, { ok: true }])
+})
+
 test.if(hasCurl)('POST activity: an approval request and an error as in the examples, with curl', async () => {
   const asked = JSON.parse(await curl('activity', golden('approval-request')))
   const { pending } = JSON.parse((await seed('approvals?agent_id=git-admin')).text)
@@ -189,7 +202,7 @@ test('the shared secret does nothing besides, and nothing without it', async () 
     expect([path, (await seed(path, JSON.stringify(body))).status]).toEqual([path, 403])
   expect((await at().ask('state', { token: null })).status).toBe(401)
   expect((await at().ask('state', { token: `${at().sharedSecret}x` })).status).toBe(401)
-  expect((await at().ask('state', { token: at().sharedSecret, headers: { 'x-forwarded-for': '192.0.2.1' } })).status).toBe(401)
+  expect((await at().ask('state', { token: at().sharedSecret, headers: { 'x-forwarded-for': '192.0.2.1' } })).status).toBe(403)
 })
 
 test('a completion by the shared secret is refused while somebody holds the task', async () => {

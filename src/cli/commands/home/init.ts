@@ -13,7 +13,10 @@ import { CliExit, exitCodes } from '../../exit.ts'
 
 const flags = {
   ...workspaceFlag,
-  seedDefaults: { type: 'boolean', about: 'Write a new file with the limits of the first specification: 5 rounds, 15 s a command' },
+  seedDefaults: {
+    type: 'boolean',
+    about: 'Write a new file with the workspace and the limits of the first specification: 5 rounds, 15 s a command',
+  },
   agentFiles: { type: 'boolean', about: 'Also make the files of an agent: sessions/, agents.json and shellclaw.env' },
   ...jsonFlag,
 } as const satisfies Flags
@@ -23,7 +26,7 @@ export const init = command({
   examples: [
     ['', 'in your home'],
     ['--workspace ~/project', 'with this folder as the workspace'],
-    ['--seed-defaults', 'with 5 rounds a turn and 15 s a command'],
+    ['--seed-defaults', 'with 5 rounds a turn, 15 s a command and one workspace for every folder'],
   ],
   async run(context, { workspace, seedDefaults, agentFiles, json = false }) {
     const proposals = await Promise.all(proposeProviders(context.env).map((each) => withModel(context, each)))

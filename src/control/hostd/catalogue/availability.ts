@@ -22,10 +22,10 @@ export function whyUnavailable({ platforms, program }: Operation, { platform, ui
 }
 
 export function rowOf(operation: Operation, machine: Machine): OperationRow {
-  const { op, about, platforms, risk, approval, timeoutMs } = operation
+  const { op, about, platforms, risk, approval, compat, timeoutMs } = operation
   const why = whyUnavailable(operation, machine)
   const params = Object.fromEntries(Object.entries(operation.params).map(([name, param]) => [name, describeParam(param)]))
-  const row = { op, about, platforms: [...platforms], risk, approval, params, timeout_s: timeoutMs / 1_000 }
+  const row = { op, about, platforms: [...platforms], risk, approval, compat: compat || undefined, params, timeout_s: timeoutMs / 1_000 }
   return why === undefined ? { ...row, available: true } : { ...row, available: false, unavailable: why }
 }
 

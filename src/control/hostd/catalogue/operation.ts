@@ -32,6 +32,8 @@ export type Operation = {
   readonly platforms: readonly Platform[]
   readonly risk: Risk
   readonly approval: boolean
+  /** The shared secret may call it, whatever its risk. */
+  readonly compat: boolean
   readonly program: string
   /** Lists the arguments after the program. */
   readonly arguments: readonly ArgvElement[]

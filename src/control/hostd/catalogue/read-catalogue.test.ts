@@ -23,6 +23,11 @@ describe('a catalogue', () => {
   test('with one operation has no problem', () => expect(problems(good)).toEqual([]))
 
   test.each([
+    [
+      'risk = "low"',
+      'risk = "low"\napproval = true\ncompat = true',
+      '6 operations.a.compat excludes "approval": the shared secret can bring no approval, so leave out one of the two',
+    ],
     ['risk = "low"', 'risk = "lo"', '4 operations.a.risk is one of low, medium, high; did you mean "low"?; got "lo"'],
     ['"linux"', '"linus"', '3 operations.a.platforms "linus" is not one of linux, freebsd, darwin; did you mean "linux"?'],
     ['/bin/echo', 'echo', '5 operations.a.argv begins with the absolute path of a program, without parameters'],

@@ -118,6 +118,7 @@ function parseOperation(op: string, table: TableReader): Operation {
     platforms: platformsOf(table),
     risk: table.oneOf('risk', risks),
     approval: table.truth('approval', false),
+    compat: table.truth('compat', false),
     program,
     arguments: argumentsOf(rest, table),
     params,
@@ -127,6 +128,8 @@ function parseOperation(op: string, table: TableReader): Operation {
     doneCodes: table.numbers('done_codes', { min: 0, max: 255 }),
   }
   checkUse(operation, table)
+  if (operation.compat && operation.approval)
+    table.wrong('compat', 'excludes "approval": the shared secret can bring no approval, so leave out one of the two')
   table.end()
   return operation
 }

@@ -14,7 +14,7 @@ import { FailureError } from '../../failure.ts'
 
 /** The log is where the configuration puts it; head and key are beside it, unless that folder is our home. */
 export function receiptPaths({ config, paths }: Pick<Setup, 'config' | 'paths'>): ReceiptPaths {
-  return { log: config.receipts.path, head: paths.receiptsHead, key: paths.receiptKey }
+  return { log: config.receipts.path, head: paths.receiptsHead, key: paths.receiptKey, keyless: !config.receipts.hmac }
 }
 
 /** Loaded when the first receipt is due, or when a start finds something to repair. */
