@@ -49,10 +49,10 @@ function keyOf(path: string, stat: { mode: number; isFile(): boolean }, text: ()
   return key ? { ok: true, key } : refused(`"${path}" does not contain a receipt key (64 hex digits); restore it from a backup`)
 }
 
-/** The content of the file where receipts are not sealed, so that the log of a lost key is not taken for one. */
+/** Stands in the file where receipts are not sealed. */
 const noKey = 'none'
 
-/** Accepts 64 lower-case hex digits or the word "none", which is the empty key, with or without a final newline. */
+/** Accepts 64 lower-case hex digits, or "none" for the empty key, with or without a final newline. */
 function decoded(text: string): Uint8Array | undefined {
   const hex = text.endsWith('\n') ? text.slice(0, -1) : text
   if (hex === noKey) return new Uint8Array(0)

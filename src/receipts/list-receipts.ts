@@ -3,7 +3,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { hasCode, unlessMissing } from '../kit/errors.ts'
 import type { WrittenReceipt } from './contract.ts'
-import { isSealedReceipt, type Receipt, readLink, readReceipt } from './form/receipt.ts'
+import { type Receipt, readLink, readReceipt, sealOf } from './form/receipt.ts'
 import { decode, type LogLine, longestLine } from './form/receipt-lines.ts'
 import { readKey } from './key.ts'
 import { diskFailure, type ReceiptFailure } from './receipt-failure.ts'
@@ -227,5 +227,5 @@ function written({
 /** Returns the receipt of this line if its hash and its mac are valid. */
 export function sealedReceipt(line: string, key: Uint8Array): Receipt | undefined {
   const link = readLink(line)
-  return link && link.content === link.own && isSealedReceipt(key, link) ? readReceipt(line) : undefined
+  return link && link.content === link.own && sealOf(key, link.own) === link.mac ? readReceipt(line) : undefined
 }

@@ -20,4 +20,10 @@ export const toolRows = {
     env: 'BRAIDCLAW_TOOL_BACKEND',
     about: 'Who runs the loop of a turn with --tools (docs/tool-backends.md).',
   },
+  web_search: {
+    type: 'choice',
+    values: ['brave', 'tavily', 'exa', 'searxng', 'off'],
+    absent: 'the first that has a key (docs/tools.md)',
+    about: 'Who answers the tool web_search.',
+  },
 } as const satisfies Rows

@@ -147,7 +147,7 @@ test('VISION_MAX_TOTAL_CHARS bounds the block, and with VISION_MAX_IMAGES=0 no p
     await using _agent = await listening(at, [{ text: '{{last_user_message}}' }], { ...env, ...more })
     const text = await ask(fake, { caption: 'Look', photo: photoOf('big') })
     expect(text).toStartWith('Look\n[Photo saved: ')
-    expect(/\[Vision OCR\]\n([^]*)\n\[\/Vision OCR\]/.exec(text)?.[1]).toBe(words)
+    expect(/\[Vision OCR\]\n(.*)\n\[\/Vision OCR\]/.exec(text)?.[1]).toBe(words)
     expect(vision.seen).toHaveLength(asked)
   }
 }, 60_000)

@@ -165,6 +165,7 @@ dir = "/t"
 executables = ["weather"]
 env = ["weather:WEATHER_KEY"]
 backend = "bash"
+web_search = "exa"
 [memory]
 backend = "sqlite"
 path = "/m.sqlite"

@@ -28,7 +28,6 @@ import {
   hasTools,
   type ToolRuntime,
   type ToolSelection,
-  unknownNames,
   warnOfUnknown,
   withContractRefusals,
 } from '../toolset/tool-selection.ts'
@@ -99,7 +98,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       .then((runtime) => runtime.prepare())
       .catch(failed)
   }
-  warnUnknownTools(setup, tools)
+  if (!tools.more) warnOfUnknown(setup.log, allowedTools(setup.config) ?? [], builtInNames)
   // Discovers extra tools eagerly so that configuration errors surface before the first prompt.
   if (tools.more) await toolRuntime.get()
   const prompts = createPromptBuilder({
@@ -317,17 +316,10 @@ function wantsShell({ config }: Setup, { builtIn }: ToolSelection): boolean {
   return (builtIn === 'all' || builtIn.includes('shell')) && (toolsAllow?.includes('shell') ?? true)
 }
 
-/** The ten built-in tools, and the operator's own that the configuration names. */
+/** The built-in tools, and the operator's own that the configuration names. */
 export async function standingTools(setup: Setup): Promise<ToolSelection> {
   if (setup.config.tools.executables.length === 0) return builtInTools
   return { ...builtInTools, more: (await import('../toolset/executable-tools.ts')).standingExecutables(setup) }
-}
-
-/** Warns at the start about names in the operator's list that match no tool; with extra tools, tool-executor.ts checks the names. */
-function warnUnknownTools({ config, log }: Setup, { more }: ToolSelection): void {
-  const toolsAllow = allowedTools(config) ?? []
-  if (more || unknownNames(toolsAllow).length === 0) return
-  warnOfUnknown(log, toolsAllow, builtInNames)
 }
 
 /** The first call loads the tools and their gate, so that a turn without calls does not pay for them. */

@@ -15,7 +15,7 @@ import { toFailure } from '../open/open-records.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { historyTokens, shellTimesOf } from '../setup/run-limits.ts'
 import { assertWorkspaceExists } from '../setup/workspace-folder.ts'
-import { builtInSpecs, hasTools, specOf, type ToolRuntime, type ToolSelection } from '../toolset/tool-selection.ts'
+import { builtInSpecs, hasTools, searchTools, specOf, type ToolRuntime, type ToolSelection } from '../toolset/tool-selection.ts'
 
 type PromptBuilderOptions = {
   readonly setup: Setup
@@ -111,7 +111,8 @@ export function createPromptBuilder(options: PromptBuilderOptions) {
 async function specs({ setup, tools, toolRuntime, instructions }: PromptBuilderOptions): Promise<readonly ToolSpec[]> {
   const { config, access } = setup
   const limited = { shellTimes: shellTimesOf(config.limits), toolsAllow: allowedTools(config), schedules: access?.schedules }
-  if (!tools.more) return builtInSpecs(tools, { ...limited, more: await instructions?.tools() })
+  const search = () => searchTools(config.tools.webSearch, setup.context.env)
+  if (!tools.more) return builtInSpecs(tools, { ...limited, more: [...((await instructions?.tools()) ?? []), ...(await search())] })
   return (await (await toolRuntime()).refresh()).map(specOf)
 }
 

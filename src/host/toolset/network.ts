@@ -1,10 +1,10 @@
 /** Gives tools the network: the guarded fetch of the http tool, and in the sandbox exactly the hosts of one command, by the same rules. */
 
-import type { Config } from '../../config/config.ts'
 import type { SandboxKind, SandboxSettings } from '../../sandbox/contract.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { Get } from '../../tools/builtin/http.ts'
 import type { Setup } from '../api.ts'
+import type { GetOptions } from './guarded-get.ts'
 
 type SandboxNetwork = Pick<SandboxSettings, 'allowedDomains' | 'allowedPorts' | 'network'>
 
@@ -48,19 +48,6 @@ export async function networkFor({ policy, hosts }: NetworkRequest): Promise<Non
 }
 
 /** Creates the http tool's fetch: the policy guards it, and the first use loads it. */
-export function createGet({ policy, limits }: { readonly policy: Policy; readonly limits: Config['limits'] }): Get {
-  return async (url, options) => {
-    const [{ createGuardedFetch }, { judgeHop }, { judgeConnection }] = await Promise.all([
-      import('../../workspace/net/guarded.ts'),
-      import('../../security/redirect-hop.ts'),
-      import('../../security/targets/address.ts'),
-    ])
-    const fetcher = createGuardedFetch({
-      judgeUrl: (to) => judgeHop({ from: { url, method: options.method ?? 'GET' }, to, policy }),
-      judgeAddress: ({ host, ip }) => judgeConnection({ host, ip, allowedDomains: policy.allowedDomains }),
-      maxBytes: limits.maxResponseBytes,
-      timeoutMs: limits.httpTimeoutS * 1000,
-    })
-    return fetcher.get(url, options)
-  }
+export function createGet(options: GetOptions): Get {
+  return async (...asked) => (await import('./guarded-get.ts')).guardedGet(options)(...asked)
 }

@@ -48,7 +48,7 @@ import type { ToolPorts } from './hooks/hook.ts'
 import { createGet } from './network.ts'
 import { createConfinement, type SandboxPool } from './sandbox/command-sandbox.ts'
 import { createJobs } from './sandbox/jobs.ts'
-import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection, warnOfUnknown } from './tool-selection.ts'
+import { builtInTools, type SourcedTool, searchTools, type ToolRuntime, type ToolSelection, warnOfUnknown } from './tool-selection.ts'
 
 export type ToolRuntimeOptions = {
   readonly setup: Setup
@@ -143,6 +143,7 @@ export async function createToolRuntime({
   })
   /** The calls that started a command in the background: its changes are judged as theirs. */
   const starts = new Map<string, Parameters<Act>[0]>()
+  const get = createGet({ policy, limits })
   const own = createTools({
     files: workspace,
     spawn,
@@ -151,7 +152,7 @@ export async function createToolRuntime({
     planOf: (hash) => state.gate?.plan(hash)?.commands[0],
     env,
     shellTimes: shellTimesOf(limits),
-    get: createGet({ policy, limits }),
+    get,
     search: ({ query, limit }) =>
       memory
         ? createSearch(memory.store, Date.now)({ query, limit, ...(setup.access?.memory === 'own' ? { within: conversationId } : {}) })
@@ -173,7 +174,8 @@ export async function createToolRuntime({
     return found.search(intent).map(lineOf)
   }
   const further = (await instructions?.tools()) ?? []
-  const selected = [...own, ...further.map((kind) => toolFrom(kind, { discover }))].filter(
+  const searching = (await searchTools(config.tools.webSearch, context.env)).map((kind) => toolFrom(kind, { get }))
+  const selected = [...own, ...further.map((kind) => toolFrom(kind, { discover })), ...searching].filter(
     ({ name }) => (builtIn === 'all' || builtIn.includes(name)) && (scheduleInChat !== undefined || name !== 'schedule'),
   )
 
@@ -434,6 +436,7 @@ export function timeoutsOf({ config: { limits } }: Setup, tools: readonly Tool[]
       advice: `limits.shell_timeout_s; a call may ask for "timeout" up to ${longestS} s, limits.shell_timeout_max_s`,
     },
     http: { seconds: limits.httpTimeoutS, advice: 'limits.http_timeout_s' },
+    web_search: { seconds: limits.httpTimeoutS, advice: 'limits.http_timeout_s' },
   }
   const limitOf = (name: string) => (Object.hasOwn(special, name) ? special[name] : undefined) ?? usual
   return Object.fromEntries(

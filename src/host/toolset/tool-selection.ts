@@ -80,12 +80,13 @@ export function builtInSpecs(
     .map(specOf)
 }
 
-/** Returns the names in the operator's list that are not built in. */
-export function unknownNames(toolsAllow: readonly string[] = []): readonly string[] {
-  return toolsAllow.filter((name) => !builtInNames.includes(name))
+/** Returns web_search where there is a key or an address for it. */
+export async function searchTools(chosen: string | undefined, env: { readonly [name: string]: string | undefined }) {
+  const isFound = env.BRAVE_API_KEY ?? env.TAVILY_API_KEY ?? env.EXA_API_KEY ?? env.SEARXNG_URL
+  return isFound ? (await import('../../tools/builtin/web_search.ts')).webSearchTools(chosen, env) : []
 }
 
-export const builtInNames: readonly string[] = [...toolKinds.map(({ name }) => name), 'discover']
+export const builtInNames: readonly string[] = [...toolKinds.map(({ name }) => name), 'discover', 'web_search']
 
 export function specOf({ name, description, parameters }: ToolSpec): ToolSpec {
   return { name, description, parameters }
@@ -93,24 +94,17 @@ export function specOf({ name, description, parameters }: ToolSpec): ToolSpec {
 
 /** Warns about names in channels.cli.tools_allow that match no tool, which are most likely typing errors. */
 export function warnOfUnknown(log: Log, names: readonly string[], known: readonly string[]): void {
-  for (const name of names)
-    if (!known.includes(name))
-      log(
-        'warn',
-        `channels.cli.tools_allow names "${name}", which is not a tool${didYouMean(name, known) || `; there are: ${known.join(', ')}`}`,
-      )
+  for (const name of names.filter((name) => !known.includes(name))) {
+    const hint = didYouMean(name, known) || `; there are: ${known.join(', ')}`
+    log('warn', `channels.cli.tools_allow names "${name}", which is not a tool${hint}`)
+  }
 }
 
-/** Replaces the start of `Denied by RULE: why` and `Denied: RULE: why` with `Tool not permitted: `. Other text stays unchanged. */
-export function notPermitted(text: string): string {
-  return text.replace(/^Denied(?: by|:) /, 'Tool not permitted: ')
-}
-
-/** Returns the same provider, which now receives refusals in the wording of the tool-loop contract, whoever runs the loop. */
+/** Words refusals for the model as the tool-loop contract does: `Tool not permitted: why`. */
 export function withContractRefusals(provider: Provider): Provider {
-  return { ...provider, chat: (request, signal) => provider.chat({ ...request, messages: request.messages.map(plainRefusal) }, signal) }
-}
-
-function plainRefusal(message: Message): Message {
-  return message.role === 'tool' && message.isError ? { ...message, content: notPermitted(message.content) } : message
+  const plain = (message: Message) =>
+    message.role === 'tool' && message.isError
+      ? { ...message, content: message.content.replace(/^Denied(?: by|:) /, 'Tool not permitted: ') }
+      : message
+  return { ...provider, chat: (request, signal) => provider.chat({ ...request, messages: request.messages.map(plain) }, signal) }
 }

@@ -1,6 +1,6 @@
 /** Checks the rule of the chain: whether a line is the next valid receipt. */
 
-import { genesis, isSealedReceipt, type LinkText, readLink, readReceipt } from './receipt.ts'
+import { genesis, type LinkText, readLink, readReceipt, sealOf } from './receipt.ts'
 
 export type LinkFault = {
   readonly kind: 'form' | 'log' | 'order' | 'link' | 'hash' | 'mac'
@@ -31,7 +31,7 @@ function faultOf(at: Position, link: LinkText, key: Uint8Array): Omit<LinkFault,
   if (seq !== at.count + 1) return { kind: 'order', message: `it says it is receipt ${seq}` }
   if (previous !== at.head) return { kind: 'link', message: 'its previous_hash is not the hash of the receipt before it' }
   if (content !== own) return { kind: 'hash', message: 'its content does not match its receipt_hash' }
-  if (!isSealedReceipt(key, link)) return { kind: 'mac', message: 'its mac was not made with this key' }
+  if (sealOf(key, own) !== link.mac) return { kind: 'mac', message: 'its mac was not made with this key' }
   return undefined
 }
 

@@ -6,10 +6,9 @@ import type { SandboxName } from '../../sandbox/contract.ts'
 
 /**
  * `timestamp` is ISO 8601 in UTC; every hash is SHA-256 in lower-case hex. `args_hash` and `result_hash` cover canonical JSON.
- * `receipt_hash` covers the canonical JSON of all fields except itself and `mac`; `mac` is HMAC-SHA256(key, receipt_hash), absent where
- * no key is used. `seq` counts
- * from 1 and continues across segments, as `previous_hash` does; the first receipt has sixty-four zeros there. `v` is 3; receipts of older
- * programs do not record the changes (versions 1 and 2) and the sandbox (version 1).
+ * `receipt_hash` covers the canonical JSON of all fields except itself and `mac`; `mac` is HMAC-SHA256(key, receipt_hash), if there is a
+ * key. `seq` counts from 1 and continues across segments, as `previous_hash` does; the first receipt has sixty-four zeros there. `v` is 3;
+ * receipts of older programs do not record the changes (versions 1 and 2) and the sandbox (version 1).
  */
 export type Receipt = {
   readonly v: 1 | 2 | 3
@@ -53,12 +52,8 @@ export function macOf(key: Uint8Array, text: string): string {
   return new Bun.CryptoHasher('sha256', key).update(text).digest('hex')
 }
 
-/** Tells whether the mac of a receipt is right; with the empty key it must be absent. */
-export function isSealedReceipt(key: Uint8Array, { own, mac }: Pick<LinkText, 'own' | 'mac'>): boolean {
-  return mac === sealOf(key, own)
-}
-
-function sealOf(key: Uint8Array, hash: string): string | undefined {
+/** Returns the mac of a receipt with this hash; none with the empty key. */
+export function sealOf(key: Uint8Array, hash: string): string | undefined {
   return key.length === 0 ? undefined : macOf(key, hash)
 }
 
