@@ -9,7 +9,7 @@ import type { RetryOptions, Sender } from './send-pieces.ts'
 type Outgoing = AnswerContext & { readonly address: string; readonly text: string; readonly replyTo?: string }
 
 export type Delivery = {
-  /** Has it on disk when it returns; words stand for an empty text, which no service takes. Resolves when it is delivered, or when it has to be tried again later. Never rejects. */
+  /** Has it on disk when it returns. Resolves when it is delivered, or when it has to be tried again later. Never rejects. */
   deliver(outgoing: Outgoing): Promise<void>
   /** Sends what waits, also what a dead process has left. */
   resume(): void
@@ -22,6 +22,9 @@ type Line = { tried: PromiseWithResolvers<void>; nap: AbortController }
 
 /** The rests between attempts to deliver to an address: 5, 10, 20 s … and from then on 5 minutes. A new answer ends a rest. */
 const [restMs, longestRestMs] = [5_000, 300_000]
+
+/** Stands for an empty text, which no service takes. */
+const noText = '(no answer)'
 
 export function createDelivery(options: DeliveryOptions): Delivery {
   const { channel, store, send, log, signal, sleep } = options
@@ -67,21 +70,13 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     async deliver({ address, text, conversationId = '', replyTo, closed }) {
       try {
         const isQuestion = closed !== undefined
-        const seq = store.keep({
-          channel,
-          address,
-          text: text || '(no answer)',
-          conversationId,
-          replyTo: replyTo ?? null,
-          isQuestion,
-          owner,
-        })
+        const seq = store.keep({ channel, address, text, conversationId, replyTo: replyTo ?? null, isQuestion, owner })
         void closed
           ?.then(() => store.forget(seq))
           .catch((error: unknown) => log('warn', 'question not withdrawn', { why: errorText(error) }))
       } catch (error) {
         log('error', 'answer not kept', { to: address, why: errorText(error) })
-        const sent = await send(address, text, { replyTo })
+        const sent = await send(address, text || noText, { replyTo })
         if (!sent.ok) log('error', 'answer not delivered', { to: address, why: sent.message })
       }
       await wake(address)
@@ -103,7 +98,7 @@ async function deliverOne(oldest: Oldest, { store, send, log, signal }: Delivery
   const { seq, address, text, replyTo, at, sent: skip } = oldest
   const key = `${at.toString(36)}-${seq.toString(36)}`
   const progress = (pieces: number) => store.setProgress(seq, { sent: pieces })
-  const sent = await send(address, text, { replyTo: replyTo ?? undefined, key, skip, progress })
+  const sent = await send(address, text || noText, { replyTo: replyTo ?? undefined, key, skip, progress })
   if (sent.ok) return store.forget(seq)
   if (signal.aborted) return false
   store.setProgress(seq, { why: sent.message, failed: sent.isFinal })
