@@ -62,7 +62,10 @@ export async function person(dir: string): Promise<Person> {
   const say = (text: string, channel = 'me') => write(messageLine({ channel, text }))
   const hear = async () => {
     const { value } = await answers.next()
-    const read = readMessage(value?.ok ? value.text : '')
+    const line = value?.ok ? value.text : ''
+    // An empty answer is a line with nothing but its channel.
+    if (/^[^\t]+\t$/.test(line)) return { channel: line.slice(0, -1), text: '' }
+    const read = readMessage(line)
     if (!read.ok) throw new Error(`heard ${JSON.stringify(value)}`)
     return { channel: read.channel, text: read.text }
   }
