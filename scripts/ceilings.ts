@@ -9,7 +9,7 @@ import { isGenerated, lineCount } from '../test/shape/files.ts'
 import { lineOf, type Module, type Node, nameOf, parseModule } from '../test/shape/module.ts'
 
 const LONGEST = 70
-const COMMAND_TABLE = 'src/cli/commands/list.ts'
+const COMMAND_TABLES = ['src/cli/commands/list.ts', 'src/cli/commands/turn-commands.ts']
 const FUNCTIONS = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'])
 const REUSE = 'use what is there already, or delete as much as you add'
 
@@ -103,7 +103,7 @@ export function programIn(files: readonly { readonly path: string; readonly text
 /** Leaves out the import() in the member `load` of a row of the command table. */
 function lazyImports(module: Module): Node[] {
   const isLoad = (node: Node) => node.type === 'Property' && nameOf(node.key) === 'load'
-  const loads = module.path === COMMAND_TABLE ? module.tree.filter(isLoad) : []
+  const loads = COMMAND_TABLES.includes(module.path) ? module.tree.filter(isLoad) : []
   return module.tree.filter(
     ({ type, start, end }) => type === 'ImportExpression' && !loads.some((load) => load.start <= start && end <= load.end),
   )

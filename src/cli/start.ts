@@ -8,7 +8,7 @@ import type { Runnable } from './args/command.ts'
 import { mayBeForeign, resolveCommand } from './args/resolve-command.ts'
 import { scan } from './args/scan.ts'
 import { filterFlags } from './args/turn-flags.ts'
-import { commands } from './commands/list.ts'
+import { turnCommands } from './commands/turn-commands.ts'
 import { createContext } from './context.ts'
 import { exitCodes, exitOf } from './exit.ts'
 
@@ -39,6 +39,8 @@ const loadHelp = () => import('./args/help.ts')
 
 async function run(context: CliContext, words: readonly string[]): Promise<number> {
   const { stdout, stderr } = context.process
+  const isTurn = turnCommands.some(({ name }) => name === words[0])
+  const commands = isTurn ? turnCommands : (await import('./commands/list.ts')).commands
   if (words[0] === '__complete') {
     await (await import('./args/complete.ts')).complete(context, commands, words[1] ?? 'bash', words.slice(2))
     return 0

@@ -4,12 +4,11 @@
  */
 
 import type { List } from '../args/command.ts'
+import { turnCommands } from './turn-commands.ts'
 
 // biome-ignore format: a list to be read
 export const commands: List = [
-  { name: 'agent', about: 'Talk to the agent: a conversation, or one turn with -m', load: async () => (await import('./talk/agent.ts')).agent },
-  { name: 'filter', about: 'Text in, text out; the word "filter" may be left out', load: async () => (await import('./talk/filter.ts')).filter },
-  { name: 'stdio', about: 'Serve one conversation over lines of JSON: prompts in, events out', load: async () => (await import('./talk/stdio.ts')).stdio },
+  ...turnCommands,
   { name: 'init', about: 'Create ~/.braidclaw: config, memory, receipts, workspace. Keeps what is there, and adds providers whose keys are set', load: async () => (await import('./home/init.ts')).init },
   { name: 'onboard', about: 'Connect a model: asks which one, where it is and what key it wants, tries it, and writes the config', load: async () => (await import('./home/onboard.ts')).onboard },
   { name: 'config', about: 'Show, validate or describe the configuration', alone: 'config show' },

@@ -17,7 +17,8 @@ import { pasteable } from '../../args/resolve-command.ts'
 import { acceptance, conversationOf, formatOf, turnFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
-import { type Confiner, confinedChannel, confinedFlags, confinerOf } from './confined-channel.ts'
+import type { Confiner } from './confined-channel.ts'
+import { confinedFlags, confinerOf } from './confined-flags.ts'
 
 const flags = {
   message: { type: 'text', short: 'm', about: 'Run one turn with this message and exit; text on stdin is appended' },
@@ -131,14 +132,14 @@ async function oneTurn({ setup, flags, confiner, activeAgent }: Talk, prompt: st
   const tell = format === 'text' ? { tell: tellOnStderr(setup.context) } : {}
   const options = { channel: 'cli', ...tell, ...activeAgent?.request, ...acceptance(flags) }
   const channel = createQuestionChannel({ setup, which, options, format, prompt, sayUsage: true, ...(ask ? { ask } : {}) })
-  await runChannel(setup, confiner ? confinedChannel(channel, setup, confiner) : channel)
+  await runChannel(setup, confiner?.around(channel, setup) ?? channel)
   return channel.exitCode() ?? exitCodes.error
 }
 
 async function converse(talk: Talk): Promise<void> {
   const { createTerminalChannel } = await import('../../../channels/terminal/conversation-loop.ts')
   const channel = createTerminalChannel(conversingOf(talk))
-  await runChannel(talk.setup, talk.confiner ? confinedChannel(channel, talk.setup, talk.confiner) : channel)
+  await runChannel(talk.setup, talk.confiner?.around(channel, talk.setup) ?? channel)
 }
 
 function conversingOf({ setup, flags, activeAgent }: Talk): LoopOptions {

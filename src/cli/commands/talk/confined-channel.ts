@@ -1,58 +1,42 @@
-/** Defines the flags of an agent that runs as a whole in a sandbox, and opens its conversation. */
+/** Opens conversations with agents that run as a whole in a sandbox. */
 
 import type { AttendedChannel } from '../../../channels/inbox/channel-api.ts'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import type { Conversation, ConversationChoice, Host } from '../../../host/api.ts'
 import { FailureError } from '../../../host/failure.ts'
-import type { BraidClaw, ProgramParts } from '../../../library/agent/agent-api.ts'
-import { type Flags, type Given, spelled } from '../../args/command.ts'
-import type { turnFlags } from '../../args/turn-flags.ts'
-import { usageError } from '../../exit.ts'
-
-export const confinedFlags = {
-  confined: {
-    type: 'boolean',
-    about: 'Run the whole agent in a sandbox, with a home of its own; its model is called outside (docs/sandbox.md)',
-  },
-  allowWrite: { type: 'text', many: true, about: 'With --confined: a path of the workspace that is writable; the rest is read-only then' },
-  denyRead: { type: 'text', many: true, about: 'With --confined: a name or path that nothing inside can read' },
-  allowDomain: { type: 'text', many: true, about: 'With --confined: a host that commands inside reach over HTTP and HTTPS' },
-  maxSeconds: { type: 'whole', min: 1, unit: 'seconds', about: 'With --confined: end the agent after this time' },
-  maxMemory: { type: 'whole', min: 256, unit: 'MiB', about: 'With --confined: memory of everything inside together, in MiB' },
-} as const satisfies Flags
-
-type ConfinedFlags = Given<typeof confinedFlags & Pick<typeof turnFlags, 'sandbox' | 'autonomy' | 'maxTurns'>>
+import type { AgentOptions, BraidClaw, ProgramParts } from '../../../library/agent/agent-api.ts'
+import { confinedAgent } from '../../../library/remote/confined-agent.ts'
 
 type Confining = { readonly setup: CliSetup; readonly which: ConversationChoice; readonly parts?: ProgramParts }
-export type Confiner = { confine(confining: Confining): BraidClaw }
 
-/** @returns undefined without --confined. @throws CliExit for flags that have no effect without it, or with it */
-export async function confinerOf(given: ConfinedFlags): Promise<Confiner | undefined> {
-  const { confined, allowWrite, denyRead, allowDomain, maxSeconds, maxMemory } = given
-  const names = ['allowWrite', 'denyRead', 'allowDomain', 'maxSeconds', 'maxMemory'] as const
-  const first = names.find((name) => given[name] !== undefined)
-  if (!confined && first !== undefined) throw usageError(`${spelled(first)} belongs to --confined`)
-  if (!confined) return undefined
-  if (given.sandbox !== undefined)
-    throw usageError('--sandbox is about single commands; --confined puts them and the agent into one sandbox')
-  const { confinedAgent } = await import('../../../library/remote/confined-agent.ts')
+export type Confiner = {
+  /** @throws FailureError `usage` when the agent cannot be confined as asked */
+  confine(confining: Confining): BraidClaw
+  /** Returns a channel whose conversations are confined agents. */
+  around(channel: AttendedChannel, setup: CliSetup): AttendedChannel
+}
+
+/** `maxSeconds` in seconds, `maxMemory` in MiB. */
+type ConfinerOptions = Pick<AgentOptions, 'maxTurns'> & {
+  readonly [list in 'allowWrite' | 'denyRead' | 'allowDomain']?: readonly string[] | undefined
+} & { readonly maxSeconds?: number; readonly maxMemory?: number; readonly autonomy?: AgentOptions['permissionMode'] }
+
+export function createConfiner(given: ConfinerOptions): Confiner {
+  const { allowWrite, denyRead, allowDomain, maxSeconds, maxMemory, autonomy: permissionMode, maxTurns } = given
   const bounds = {
     ...{ allowWrite, denyRead, allowedDomains: allowDomain },
     timeoutMs: maxSeconds && maxSeconds * 1_000,
     memoryBytes: maxMemory && maxMemory * 2 ** 20,
   }
-  return {
-    confine({ setup, which, parts = { tools: [], rules: [] } }) {
-      const conversation = which.kind === 'resume' ? which.id : which.kind === 'latest' ? 'latest' : 'new'
-      const log = (line: string) => setup.context.process.stderr.write(line)
-      const { autonomy: permissionMode, maxTurns } = given
-      return confinedAgent({ setup, bounds, parts, options: { permissionMode, maxTurns, conversation, log } })
-    },
+  const confine: Confiner['confine'] = ({ setup, which, parts = { tools: [], rules: [] } }) => {
+    const conversation = which.kind === 'resume' ? which.id : which.kind === 'latest' ? 'latest' : 'new'
+    const log = (line: string) => setup.context.process.stderr.write(line)
+    return confinedAgent({ setup, bounds, parts, options: { permissionMode, maxTurns, conversation, log } })
   }
+  return { confine, around: (channel, setup) => confinedChannel(channel, setup, confine) }
 }
 
-/** Returns a channel whose conversations are confined agents. */
-export function confinedChannel(channel: AttendedChannel, setup: CliSetup, { confine }: Confiner): AttendedChannel {
+function confinedChannel(channel: AttendedChannel, setup: CliSetup, confine: Confiner['confine']): AttendedChannel {
   return {
     ...channel,
     async start(host, signal) {

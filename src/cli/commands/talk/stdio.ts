@@ -20,7 +20,7 @@ import { command, type Flags } from '../../args/command.ts'
 import { acceptance, conversationOf, turnFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
-import { confinedFlags, confinerOf } from './confined-channel.ts'
+import { confinedFlags, confinerOf } from './confined-flags.ts'
 
 const { outputFormat: _, json: __, ...turn } = turnFlags satisfies Flags
 const flags = { ...turn, ...confinedFlags } as const satisfies Flags

@@ -87,7 +87,7 @@ function createAsk(hooks: readonly Hook[], { setup, conversationId, dryRun = fal
     const stop = AbortSignal.any([signal, state.stop.signal])
     const one = async (hook: Hook) => {
       const { answer, view } = await runHook(hook, occasion, { ...around, signal: stop })
-      if (!stop.aborted) failures.set(hook.name, told(hook, answer, failuresOf(hook), setup))
+      if (!stop.aborted) failures.set(hook.name, reportAnswer(hook, answer, failuresOf(hook), setup))
       await then({ hook, answer, view })
     }
     await Promise.all(chosen.filter(({ write }) => !write).map(one))
@@ -206,7 +206,7 @@ function contextOf({ hook: { name }, answer }: Answered): string[] {
 const mostFailures = 3
 
 /** Tells the person what a hook says, or that it failed. @returns how often it has failed in a row */
-function told({ name, file, strict }: Hook, answer: HookAnswer, before: number, { log }: Pick<Setup, 'log'>): number {
+function reportAnswer({ name, file, strict }: Hook, answer: HookAnswer, before: number, { log }: Pick<Setup, 'log'>): number {
   if (!('failed' in answer)) {
     if (answer.message) log('warn', `hook ${name}: ${answer.message}`)
     return 0
