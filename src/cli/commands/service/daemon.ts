@@ -28,7 +28,7 @@ const flags = {
     about: 'Start and keep running a bridge: interact=COMMAND, brain=COMMAND or claw=COMMAND; may be repeated',
   },
   brain: { type: 'choice', values: ['inside', 'fifo'], about: 'Who thinks: the configured provider, or a brain on the FIFOs' },
-  claw: { type: 'choice', values: ['inside', 'fifo', 'both'], about: 'Who has the tools: our ten, a claw on the FIFOs, or both' },
+  claw: { type: 'choice', values: ['inside', 'fifo', 'both'], about: 'Who has the tools: the built-in ones, a claw on the FIFOs, or both' },
   ...serverFlags,
 } as const satisfies Flags
 type DaemonFlags = Given<typeof flags>
