@@ -2,6 +2,7 @@
 
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
+import { hasCode } from '../kit/errors.ts'
 import type { SpawnPlan } from './contract.ts'
 import type { Libc } from './libc.ts'
 
@@ -80,6 +81,35 @@ function openPipe(libc: Libc, flags: { readonly reading: number; readonly writin
   } finally {
     closeSync(reading)
     closeSync(writing)
+  }
+}
+
+/**
+ * Writes in parts, because a long text fills the pipe. @returns false when the reader has ended, or the signal aborted before it read
+ * everything
+ */
+export async function writeWhole(descriptor: number, text: string, signal?: AbortSignal): Promise<boolean> {
+  const bytes = Buffer.from(text)
+  try {
+    for (let sent = 0; sent < bytes.length; ) {
+      const more = writeSome(descriptor, bytes.subarray(sent))
+      sent += more
+      if (more === 0) await Bun.sleep(1)
+      if (signal?.aborted) return false
+    }
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** @returns 0 when the pipe is full */
+function writeSome(descriptor: number, bytes: Uint8Array): number {
+  try {
+    return writeSync(descriptor, bytes)
+  } catch (error) {
+    if (hasCode(error, 'EAGAIN')) return 0
+    throw error
   }
 }
 

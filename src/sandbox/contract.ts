@@ -16,6 +16,8 @@ export type SpawnPlan = {
   readonly argv: readonly string[]
   readonly cwd: string
   readonly env: ChildEnvironment
+  /** A descriptor that the command reads as its stdin; absent: stdin is empty. The caller closes it after the command has started. */
+  readonly stdin?: number
   /** An abort kills every process that the command started. */
   readonly signal: AbortSignal
   /** Paths that this command may read in addition to the sandbox's own. */

@@ -74,9 +74,9 @@ async function run(plan: SpawnPlan, streams: Streams): Promise<SpawnResult> {
   }
 }
 
-function start({ argv, cwd, env }: SpawnPlan, { stdout, stderr }: Streams) {
+function start({ argv, cwd, env, stdin }: SpawnPlan, { stdout, stderr }: Streams) {
   try {
-    return Bun.spawn([...argv], { cwd, env: { ...env }, stdin: 'ignore', stdout, stderr, detached: true })
+    return Bun.spawn([...argv], { cwd, env: { ...env }, stdin: stdin ?? 'ignore', stdout, stderr, detached: true })
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error))
   }

@@ -26,7 +26,10 @@ async function stage(toml = '', env: { readonly [name: string]: string } = {}) {
 
 const fifo = (more = '') => `default_provider = "b"\n[providers.models.b]\nkind = "fifo"\nmodel = "local-model"\n${more}`
 const far = 'default_provider = "a"\n[providers.models.a]\nkind = "anthropic"\nmodel = "claude-x"\n'
-const deps: ToolDeps = { spawn: () => Promise.reject(new Error('nothing is spawned here')), env: {}, maxOutputBytes: 1000 }
+const none = (): never => {
+  throw new Error('nothing is spawned here')
+}
+const deps: ToolDeps = { spawn: none, sandboxOn: none, closed: new AbortController().signal, env: {}, maxOutputBytes: 1000 }
 
 test('a brain on the FIFOs is asked for the model of the vendor it imitates, never for one of another', async () => {
   using plain = await stage()

@@ -24,6 +24,7 @@ import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
 import {
   builtInNames,
   builtInTools,
+  hasStandingTools,
   hasTools,
   type ToolRuntime,
   type ToolSelection,
@@ -306,9 +307,9 @@ function wantsShell({ config }: Setup, { builtIn }: ToolSelection): boolean {
   return (builtIn === 'all' || builtIn.includes('shell')) && (toolsAllow?.includes('shell') ?? true)
 }
 
-/** The ten built-in tools, and the operator's own that the configuration names. */
+/** The ten built-in tools, and the operator's own: executables that the configuration names, and plugins. */
 export async function standingTools(setup: Setup): Promise<ToolSelection> {
-  if (setup.config.tools.executables.length === 0) return builtInTools
+  if (!hasStandingTools(setup)) return builtInTools
   return { ...builtInTools, more: (await import('../toolset/executable-tools.ts')).standingExecutables(setup) }
 }
 

@@ -1,20 +1,45 @@
 /** Defines which tools a turn may use, and the runtime that executes their calls. */
 
+import { existsSync } from 'node:fs'
+import type { Config } from '../../config/config.ts'
+import type { HomePaths } from '../../config/paths.ts'
 import { didYouMean } from '../../kit/text.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
 import type { Act, ChangePorts, Judge, Log, Message, Provider, Question, Tool, ToolSpec } from '../../runtime/port.ts'
+import type { SandboxName } from '../../sandbox/contract.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { ExecutableHost } from '../../tools/executable/executable-tool.ts'
 import { toolKinds } from '../../tools/list.ts'
+import type { Spawn } from '../../tools/process.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
 import type { Jobs } from './sandbox/jobs.ts'
 
+/** A sandbox of its own for a tool. */
+type ToolSandbox = {
+  readonly spawn: Spawn
+  /** Returns the sandbox that confines commands here; undefined when none works. */
+  kind(): Promise<SandboxName | undefined>
+  close(): void
+}
+
 /** The means of an external tool: confined child processes, and an environment without our variables. */
-export type ToolDeps = Omit<ExecutableHost, 'workspace'> & { readonly maxOutputBytes: number }
+export type ToolDeps = Omit<ExecutableHost, 'workspace'> & {
+  readonly maxOutputBytes: number
+  /** Returns a sandbox with another workspace than that of the conversation. */
+  readonly sandboxOn: (workspace: string) => ToolSandbox
+  /** Aborts when the conversation is closed; what was started for it then ends. */
+  readonly closed: AbortSignal
+}
 
 /** An external tool: its location, the SHA-256 of what runs, and a function that says why it may not run any more. */
-export type SourcedTool = Tool & { readonly source: string; readonly sha256: string; changed(): string | undefined }
+export type SourcedTool = Tool & {
+  readonly source: string
+  readonly sha256: string
+  changed(): string | undefined
+  /** The hosts that it reaches besides those of the policy. */
+  readonly hosts?: readonly string[]
+}
 
 /** Finds extra tools; called before each turn. It returns the same array while nothing has changed. */
 export type ToolSource = (deps: ToolDeps) => Promise<readonly SourcedTool[]>
@@ -53,6 +78,18 @@ export type ToolRuntime = {
 
 export function hasTools({ builtIn, more }: ToolSelection): boolean {
   return builtIn.length > 0 || more !== undefined
+}
+
+/** Returns the file that names the approved plugins. */
+export function approvedPlugins(home: string): string {
+  return `${home}/plugins/approved.json`
+}
+
+type StandingTools = { readonly config: Pick<Config, 'tools'>; readonly paths: Pick<HomePaths, 'home'> }
+
+/** Tells whether every turn offers more than the built-in tools: executables that the configuration names, or plugins. */
+export function hasStandingTools({ config, paths }: StandingTools): boolean {
+  return config.tools.executables.length > 0 || existsSync(approvedPlugins(paths.home))
 }
 
 export const builtInTools: ToolSelection = { builtIn: 'all' }

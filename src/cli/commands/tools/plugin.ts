@@ -1,0 +1,189 @@
+/** Implements `plugin list | show | approve | remove | enable | disable | install`: what programs of others may do here. */
+
+import { resolve } from 'node:path'
+import { terminalPrompt } from '../../../channels/terminal/audience.ts'
+import type { CliContext } from '../../../channels/terminal/context.ts'
+import { differenceLines } from '../../../channels/terminal/past-changes.ts'
+import { coloured, wantsColor } from '../../../channels/terminal/printer.ts'
+import { isTerminal } from '../../../channels/terminal/tty.ts'
+import { questionFold } from '../../../host/changes/change-lines.ts'
+import { whyNotOffered } from '../../../host/toolset/plugins/plugin-tools.ts'
+import { broken, openPlugins, type Plugin, type Plugins, type SoundPlugin } from '../../../host/toolset/plugins/plugins.ts'
+import { count, cut, flat, visible } from '../../../kit/text.ts'
+import { type Arguments, command, type Flags } from '../../args/command.ts'
+import { jsonFlag } from '../../args/turn-flags.ts'
+import { CliExit, commandError, exitCodes } from '../../exit.ts'
+import { printList } from '../../print-list.ts'
+
+const known = { name: { type: 'text', about: 'The name of the plugin', complete: 'plugins' } } as const satisfies Arguments
+const yesFlag = { yes: { type: 'boolean', about: 'Approve it without a question' } } as const satisfies Flags
+
+export const list = command({
+  flags: jsonFlag,
+  examples: [['', 'what is there, and which of it may run']],
+  run(context, { json = false }) {
+    const plugins = openPlugins(context.home)
+    const found = plugins.list()
+    const none = `no plugins in ${plugins.root}; install one: braidclaw plugin install FOLDER`
+    printList(context, { items: found.map(factsOf), json, lines: found.map(lineOf), none })
+  },
+})
+
+function lineOf(plugin: Plugin): string {
+  const { name, state } = plugin
+  const why = state === 'broken' ? plugin.problems.map(visible).join('; ') : line(plugin.manifest.description)
+  const version = state === 'broken' ? '' : plugin.manifest.version
+  return `${visible(name).padEnd(20)} ${version.padEnd(10)} ${state.padEnd(13)} ${why}`.trimEnd()
+}
+
+/** Puts a text of somebody else on one line. */
+function line(text: string): string {
+  return cut(visible(flat(text).trim()), 200)
+}
+
+export const show = command({
+  flags: jsonFlag,
+  args: known,
+  examples: [['echo-plugin', 'its tools, what it may do, and what changed since it was approved']],
+  run(context, { json = false }, { name }) {
+    const plugins = openPlugins(context.home)
+    const plugin = plugins.find(name)
+    if (json) return void context.process.stdout.write(`${JSON.stringify(factsOf(plugin))}\n`)
+    if (plugin.state === 'broken') throw broken(plugin)
+    context.process.stdout.write(describe(plugin))
+    printDifference(context, plugins, plugin)
+    const why = whyNotOffered(plugin)
+    if (why !== undefined) context.process.stdout.write(`${why}\n`)
+  },
+})
+
+function factsOf(plugin: Plugin) {
+  const { name, state, folder, source, approval } = plugin
+  const facts = { name, state, folder, source, approvedAt: approval && new Date(approval.at).toISOString() }
+  if (plugin.state === 'broken') return { ...facts, problems: plugin.problems }
+  const { manifest, files } = plugin
+  return { ...facts, ...manifest, digest: files.digest, files: files.files }
+}
+
+const filesSaid = {
+  none: 'it sees no file of the workspace',
+  read: 'it reads the workspace',
+  write: 'it reads the workspace, and writes a private view of it, whose changes are judged',
+} as const
+
+/** Says what the plugin may do. */
+function describe(plugin: SoundPlugin): string {
+  const { manifest, files, source, folder, state } = plugin
+  const { permissions, tools, hooks, process, capabilities } = manifest
+  const unused = capabilities.filter((one) => one === 'channel' || one === 'provider')
+  const lines = [
+    `${plugin.name} ${manifest.version}: ${state}`,
+    ...(manifest.description === '' ? [] : [`  ${line(manifest.description)}`]),
+    `  from       ${line(source ?? folder)}`,
+    ...tools.flatMap(({ spec, command }) => [
+      `  tool       ${spec.name}: ${line(spec.description)}`,
+      `             ${command === undefined ? 'its process answers' : `runs ${line(command)}`}, with ${line(JSON.stringify(spec.parameters))}`,
+    ]),
+    ...hooks.map(({ event, command, match }) => `  hook       ${line(event)}${match ? ` (${line(match)})` : ''}: runs ${line(command)}`),
+    ...(process === undefined ? [] : [`  process    ${line(process)} runs as long as the conversation`]),
+    `  workspace  ${filesSaid[permissions.files]}`,
+    `  hosts      ${permissions.hosts.join(', ') || 'none'}`,
+    `  variables  ${permissions.variables.join(', ') || 'none'}`,
+    `  files      ${count(Object.keys(files.files).length, 'file')}, sha256 ${files.digest.slice(0, 12)}`,
+    ...(unused.length === 0 ? [] : [`  unused     ${unused.join(', ')}: this version does not use it`]),
+  ]
+  return lines.map((each) => `${each}\n`).join('')
+}
+
+function printDifference({ process: { stdout, env } }: CliContext, plugins: Plugins, plugin: SoundPlugin): void {
+  const set = plugins.differenceOf(plugin)
+  if (set === undefined || set.changes.length === 0) return
+  stdout.write('changed since it was approved:\n')
+  stdout.write(coloured(differenceLines(set, questionFold), isTerminal(1) && wantsColor(env)))
+}
+
+export const approve = command({
+  flags: yesFlag,
+  args: known,
+  examples: [
+    ['echo-plugin', 'shows what it may do and what changed, and asks'],
+    ['echo-plugin --yes', 'approves the files that are there now'],
+  ],
+  exits: [4],
+  async run(context, { yes = false }, { name }) {
+    const plugins = openPlugins(context.home)
+    const plugin = plugins.find(name)
+    if (plugin.state === 'broken') throw broken(plugin)
+    if (!(await approved(context, plugins, plugin, yes)))
+      throw new CliExit(
+        exitCodes.approval_needed,
+        `error: nobody can be asked here; approve it with: braidclaw plugin approve ${name} --yes`,
+      )
+  },
+})
+
+/** Shows what the plugin may do, and asks. @returns false when nobody can be asked. @throws CliExit after a no */
+async function approved(context: CliContext, plugins: Plugins, plugin: SoundPlugin, yes: boolean): Promise<boolean> {
+  const { stdout } = context.process
+  stdout.write(describe(plugin))
+  printDifference(context, plugins, plugin)
+  const ask = yes ? undefined : terminalPrompt(context)
+  if (!yes && ask === undefined) return false
+  if (ask !== undefined) {
+    const answer = await ask(`Approve exactly these files of ${plugin.name}? [y/N] `)
+    if (!/^y(es)?$/i.test(answer?.trim() ?? '')) throw new CliExit(exitCodes.denied, `error: ${plugin.name} was not approved`)
+  }
+  await plugins.approve(plugin.name, plugin.files.digest)
+  stdout.write(`approved: ${plugin.name}\n`)
+  return true
+}
+
+export const install = command({
+  flags: yesFlag,
+  args: { source: { type: 'text', about: 'A folder with a manifest.toml' } },
+  examples: [
+    ['./echo-plugin', 'copies the folder, shows what it may do, and asks; nothing of it runs'],
+    ['./echo-plugin --yes', 'approves it, too'],
+  ],
+  exits: [3],
+  async run(context, { yes = false }, { source }) {
+    const plugins = openPlugins(context.home)
+    const from = resolve(context.cwd, source)
+    const name = await plugins.install(from, { source: from })
+    const plugin = plugins.find(name)
+    if (plugin.state === 'broken') throw broken(plugin)
+    context.process.stdout.write(`installed: ${plugin.folder}\n`)
+    if (!(await approved(context, plugins, plugin, yes)))
+      context.process.stderr.write(`it does not run yet; approve it with: braidclaw plugin approve ${name}\n`)
+  },
+})
+
+export const remove = command({
+  args: known,
+  examples: [['echo-plugin', 'deletes its folder and forgets the approval']],
+  async run(context, _flags, { name }) {
+    await openPlugins(context.home).remove(name)
+    context.process.stdout.write(`removed: ${visible(name)}\n`)
+  },
+})
+
+export const enable = command({
+  args: known,
+  examples: [['echo-plugin', 'its tools are offered again']],
+  async run(context, _flags, { name }) {
+    const plugins = openPlugins(context.home)
+    await plugins.enable(name, true)
+    const why = whyNotOffered(plugins.find(name))
+    if (why !== undefined) throw commandError(`${name} is enabled, and still not offered: ${why}`)
+    context.process.stdout.write(`enabled: ${name}\n`)
+  },
+})
+
+export const disable = command({
+  args: known,
+  examples: [['echo-plugin', 'its tools are no longer offered, also in conversations that are open']],
+  async run(context, _flags, { name }) {
+    await openPlugins(context.home).enable(name, false)
+    context.process.stdout.write(`disabled: ${name}\n`)
+  },
+})

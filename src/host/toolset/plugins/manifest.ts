@@ -1,0 +1,161 @@
+/** Reads manifest.toml, in which a plugin says what it offers and what it needs, and names every problem by its line. */
+
+import { createTableReader, type TableProblem, type TableReader } from '../../../config/text/table-reader.ts'
+import { readToml } from '../../../config/text/toml.ts'
+import { canonical, parseJson } from '../../../kit/json.ts'
+import { forms } from '../../../kit/settings.ts'
+import { didYouMean } from '../../../kit/text.ts'
+import type { ToolSpec } from '../../../runtime/port.ts'
+import { parseDescription } from '../../../tools/executable/description.ts'
+
+export const manifestName = 'manifest.toml'
+
+const capabilities = ['tool', 'channel', 'provider', 'hook'] as const
+export type Capability = (typeof capabilities)[number]
+
+/** The access of a plugin to the workspace. */
+const fileAccess = ['none', 'read', 'write'] as const
+
+/** `command` is a file of the plugin; absent: the process of the plugin answers the calls. */
+export type PluginTool = { readonly spec: ToolSpec; readonly command?: string }
+
+/** `match` is what the hook is limited to, in the words of the hooks. */
+export type PluginHook = { readonly event: string; readonly command: string; readonly match?: string }
+
+export type Permissions = {
+  readonly files: (typeof fileAccess)[number]
+  readonly hosts: readonly string[]
+  /** Names of environment variables that it receives. */
+  readonly variables: readonly string[]
+}
+
+export type PluginManifest = {
+  readonly name: string
+  readonly version: string
+  readonly description: string
+  readonly capabilities: readonly Capability[]
+  readonly tools: readonly PluginTool[]
+  readonly hooks: readonly PluginHook[]
+  /** A program that stays and answers lines of JSON-RPC. */
+  readonly process?: string
+  readonly permissions: Permissions
+}
+
+export type ReadManifest =
+  | { readonly ok: true; readonly manifest: PluginManifest }
+  | { readonly ok: false; readonly problems: readonly string[] }
+
+export function isPluginName(name: string): boolean {
+  return /^[a-z0-9][a-z0-9-]{0,63}$/.test(name)
+}
+
+/** Never throws. Each problem begins with the line. */
+export function readManifest(text: string): ReadManifest {
+  const { data, problems: broken, place } = readToml(text)
+  const problems: TableProblem[] = broken.map(({ line, message }) => ({ line, field: '', message }))
+  const root = createTableReader({ data, path: '', place }, problems)
+  const name = root.text('name')
+  if (name !== '' && !isPluginName(name)) root.wrong('name', 'is made of small letters, digits and "-", 64 at most')
+  const version = root.text('version')
+  if (version !== '' && !/^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/.test(version)) root.wrong('version', 'is a version such as "0.1.0"')
+  const process = pathIn(root, 'process', '')
+  const manifest: PluginManifest = {
+    name,
+    version,
+    description: root.text('description', ''),
+    capabilities: wordsIn(root, 'capabilities', capabilities),
+    tools: root.list('tools').map((table) => toolOf(table, process)),
+    hooks: root.list('hooks').map(hookOf),
+    ...(process === '' ? {} : { process }),
+    permissions: permissionsOf(root.table('permissions')),
+  }
+  root.end()
+  for (const [at, why] of contradictions(manifest)) root.wrong(at, why)
+  if (problems.length === 0) return { ok: true, manifest }
+  const lines = problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
+  return {
+    ok: false,
+    problems: lines.map(({ line, field, message }) => `${line === undefined ? '' : `line ${line}: `}${field} ${message}`),
+  }
+}
+
+function contradictions({
+  capabilities,
+  tools,
+  hooks,
+  process,
+  permissions,
+}: PluginManifest): readonly (readonly [field: string, why: string])[] {
+  const names = tools.map(({ spec }) => spec.name)
+  const twice = names.find((name, at) => names.indexOf(name) < at)
+  const uses = { tool: tools.length > 0, hook: hooks.length > 0 } as const
+  const missing = (['tool', 'hook'] as const).filter((one) => uses[one] !== capabilities.includes(one))
+  return [
+    ...missing.map((one) => {
+      const section = `${one}s`
+      if (uses[one]) return ['capabilities', `lack "${one}", and there is [[${section}]]; add it`] as const
+      return ['capabilities', `name "${one}", and [[${section}]] is missing; add it`] as const
+    }),
+    ...(twice === undefined ? [] : [['tools', `has two tools "${twice}"; rename one`] as const]),
+    // Changes belong to the call that made them, and a process serves many calls.
+    ...(process !== undefined && permissions.files === 'write'
+      ? [['permissions.files', 'is "none" or "read" for a plugin with a process; a tool with a command of its own may write'] as const]
+      : []),
+  ]
+}
+
+function wordsIn<const T extends string>(table: TableReader, name: string, known: readonly T[]): readonly T[] {
+  const given = table.texts(name)
+  const unknown = given.find((word) => !known.some((one) => one === word))
+  if (unknown !== undefined) table.wrong(name, `has ${JSON.stringify(unknown)}; there are ${known.join(', ')}${didYouMean(unknown, known)}`)
+  return known.filter((word) => given.includes(word))
+}
+
+/** Reads the path of a file of the plugin. */
+function pathIn(table: TableReader, name: string, fallback?: string): string {
+  const path = table.text(name, fallback).replace(/^\.\//, '')
+  if (path !== '' && (path.startsWith('/') || path.split('/').some((part) => part === '..' || part === '')))
+    table.wrong(name, `is the path of a file of the plugin, such as "./run"; got ${JSON.stringify(path)}`)
+  return path
+}
+
+function toolOf(table: TableReader, process: string): PluginTool {
+  const [name, description, command] = [table.text('name'), table.text('description'), pathIn(table, 'command', '')]
+  const schema = table.raw('schema')
+  const json = jsonOf(schema)
+  if (json === undefined) table.wrong('schema', 'holds what JSON has not, such as a date')
+  const parsed = parseDescription(JSON.stringify({ name, description, parameters: parseJson(json ?? '{"type":"object"}') }))
+  if (!parsed.ok) table.wrong('', parsed.why.replace('"parameters"', '"schema"'))
+  if (command === '' && process === '') table.wrong('command', 'is missing; it is the file to run, or the plugin has a process')
+  table.end()
+  const spec = parsed.ok ? parsed.spec : { name, description, parameters: { type: 'object' as const } }
+  return { spec, ...(command === '' ? {} : { command }) }
+}
+
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return canonical(value ?? null)
+  } catch {
+    return undefined
+  }
+}
+
+function hookOf(table: TableReader): PluginHook {
+  const [event, command, match] = [table.text('event'), pathIn(table, 'command'), table.text('match', '')]
+  table.end()
+  return { event, command, ...(match === '' ? {} : { match }) }
+}
+
+function permissionsOf(table: TableReader): Permissions {
+  const files = table.oneOf('files', fileAccess, 'none')
+  const [hosts, variables] = [table.texts('hosts', []), table.texts('variables', [])]
+  const check = (name: string, values: readonly string[], form: 'domain' | 'variable') => {
+    const odd = values.find((one) => one.startsWith('@') || !new RegExp(forms[form].pattern).test(one))
+    const says = form === 'domain' ? 'host names such as "api.example.org"' : 'names of environment variables such as "API_KEY"'
+    if (odd !== undefined) table.wrong(name, `are ${says}; got ${JSON.stringify(odd)}`)
+  }
+  check('hosts', hosts, 'domain')
+  check('variables', variables, 'variable')
+  table.end()
+  return { files, hosts, variables }
+}

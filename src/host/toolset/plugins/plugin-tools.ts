@@ -1,0 +1,147 @@
+/** Offers the tools of approved plugins: each runs in the sandbox with what its manifest declares and nothing else. */
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { errorText } from '../../../kit/errors.ts'
+import { visible } from '../../../kit/text.ts'
+import type { Risk } from '../../../runtime/event.ts'
+import { weaknessOf } from '../../../security/redaction/secret-forms.ts'
+import { executableTool } from '../../../tools/executable/executable-tool.ts'
+import type { Setup } from '../../api.ts'
+import { policyOf } from '../../setup/effective-policy.ts'
+import { builtInNames, type SourcedTool, type ToolDeps, type ToolSource } from '../tool-selection.ts'
+import { manifestName, type PluginManifest, readManifest } from './manifest.ts'
+import { broken, openPlugins, type Plugin, type Plugins, type SoundPlugin } from './plugins.ts'
+
+/** Holds what the tools of one plugin need. `folder` is the private copy of its files. */
+export type PluginHost = {
+  readonly setup: Setup
+  readonly deps: ToolDeps
+  readonly manifest: PluginManifest
+  readonly folder: string
+  readonly digest: string
+  /** Where the plugin is installed, for messages and records. */
+  readonly source: string
+  /** @returns why it may not run any more */
+  readonly changed: () => string | undefined
+}
+
+/** Returns a source that looks at the plugins before each turn; it reports each finding once. */
+export function pluginTools(setup: Setup): ToolSource {
+  const plugins = openPlugins(setup.paths.home)
+  const state: { key?: string; tools: readonly SourcedTool[] } = { tools: [] }
+  const reported = new Set<string>()
+  const tell = (line: string) => {
+    if (!reported.has(line)) setup.log('warn', line)
+    reported.add(line)
+  }
+
+  return async (deps) => {
+    const sound = soundPlugins(plugins, tell)
+    const key = sound.map(({ name, files }) => `${name} ${files.digest}`).join('\n')
+    if (state.key === key) return state.tools
+    const tools = sound.flatMap((plugin) => toolsOf(hostOf(plugin, { setup, deps, plugins })))
+    Object.assign(state, { key, tools: distinct(tools, tell) })
+    return state.tools
+  }
+}
+
+function soundPlugins(plugins: Plugins, tell: (line: string) => void): readonly SoundPlugin[] {
+  try {
+    return plugins.enabled().flatMap((plugin) => {
+      const why = whyNotOffered(plugin)
+      if (plugin.state === 'approved') return [plugin]
+      if (why !== undefined) tell(`plugin ${visible(plugin.name)} is not offered: ${why}`)
+      return []
+    })
+  } catch (error) {
+    tell(errorText(error))
+    return []
+  }
+}
+
+export function whyNotOffered(plugin: Plugin): string | undefined {
+  if (plugin.state === 'changed')
+    return `its files changed after they were approved; look at them and run: braidclaw plugin approve ${plugin.name}`
+  return plugin.state === 'broken' ? broken(plugin).problems.map(visible).join('; ') : undefined
+}
+
+type Hosting = { readonly setup: Setup; readonly deps: ToolDeps; readonly plugins: Plugins }
+
+/** The manifest is read from the copy, whose bytes are those that were approved. */
+function hostOf({ name, folder, files }: SoundPlugin, { setup, deps, plugins }: Hosting): PluginHost {
+  const copy = plugins.copyOf(folder, files)
+  const read = readManifest(readFileSync(join(copy, manifestName), 'utf8'))
+  if (!read.ok) throw new Error(`${copy}: ${read.problems.join('; ')}`)
+  const changed = () => {
+    const now = plugins.enabled().find((plugin) => plugin.name === name)
+    if (now === undefined) return `plugin ${name} was disabled or removed`
+    const why = whyNotOffered(now)
+    if (why !== undefined) return `plugin ${name}: ${why}`
+    return now.state !== 'broken' && now.files.digest === files.digest ? undefined : `plugin ${name} was replaced by another version`
+  }
+  return { setup, deps, manifest: read.manifest, folder: copy, digest: files.digest, source: folder, changed }
+}
+
+/** @returns the tools of one plugin */
+export function toolsOf(host: PluginHost): readonly SourcedTool[] {
+  const { setup, deps, manifest, folder, digest, source, changed } = host
+  const { files, hosts } = manifest.permissions
+  const around = surroundings(host)
+  return manifest.tools.flatMap(({ spec, command }): readonly SourcedTool[] => {
+    if (command === undefined) return []
+    const path = join(folder, command)
+    const tool = executableTool({
+      spec,
+      program: { path, real: path, copy: path, folder },
+      sha256: digest,
+      around,
+      risk: riskOf(setup, spec.name),
+      readOnly: files !== 'write' || setup.config.security.autonomy === 'readonly',
+      maxOutputBytes: deps.maxOutputBytes,
+      input: 'stdin',
+      printsJson: true,
+      changed,
+    })
+    return [{ ...tool, source: join(source, command), hosts }]
+  })
+}
+
+function riskOf({ config }: Setup, name: string): Risk {
+  return config.security.allowTools.includes(name) ? 'low' : 'medium'
+}
+
+/**
+ * Without access to the workspace, the folder of the plugin itself is the workspace of its sandbox, so that the sandbox shows nothing else.
+ */
+export function surroundings({ setup, deps, manifest, folder }: PluginHost) {
+  const { files, hosts } = manifest.permissions
+  const own = files === 'none' ? deps.sandboxOn(folder) : undefined
+  deps.closed.addEventListener('abort', () => own?.close(), { once: true })
+  const spawn = own?.spawn ?? deps.spawn
+  const spawnDeclared: typeof spawn = (plan) => spawn({ ...plan, network: hosts })
+  const { workspace } = policyOf(setup.config, setup.paths, setup.context.env)
+  return { spawn: spawnDeclared, env: variablesFor(setup, manifest, deps.env), workspace: files === 'none' ? folder : workspace }
+}
+
+/** The declared variables may hold keys, so their values are redacted in everything that is shown or stored. */
+function variablesFor({ context, redactor }: Setup, { permissions }: PluginManifest, env: ToolDeps['env']): ToolDeps['env'] {
+  const given = permissions.variables.flatMap((name) => {
+    const value = context.env[name]
+    if (value === undefined) return []
+    if (!weaknessOf(value)) redactor.register(value, name)
+    return [[name, value] as const]
+  })
+  return { ...env, ...Object.fromEntries(given) }
+}
+
+/** Offers neither of two tools with one name: the choice between them must not depend on an order. */
+function distinct(tools: readonly SourcedTool[], tell: (line: string) => void): readonly SourcedTool[] {
+  return tools.filter(({ name, source }) => {
+    const other = builtInNames.includes(name)
+      ? 'a built-in tool'
+      : tools.find((tool) => tool.name === name && tool.source !== source)?.source
+    if (other !== undefined) tell(`tool ${source} is not offered: it has the name "${name}", and so has ${other}; disable one plugin`)
+    return other === undefined
+  })
+}
