@@ -186,3 +186,36 @@ online('it reaches the hosts of its manifest, and no other, whatever the configu
   expect(await run('hosts = ["127.0.0.1"]')).toBe('reached')
   expect(state.asked).toBe(1)
 })
+
+const served = `name = "echo-plugin"
+version = "0.1.0"
+capabilities = ["tool"]
+process = "./serve"
+
+[[tools]]
+name = "echo"
+description = "Echoes input"
+schema = { type = "object" }
+`
+
+const serve = `#!/usr/bin/env node
+const fs = require('node:fs')
+let calls = 0
+require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line)
+  const result = method === 'hello' ? { protocol: 1 } : method === 'call' ? { output: 'call ' + ++calls + ', sees ' + fs.existsSync(WORKSPACE) } : {}
+  if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result }))
+})
+`
+
+confined('a process that stays serves all calls of a conversation from inside the sandbox, and ends with it', async () => {
+  using at = home()
+  at.file('notes.txt', 'x')
+  plugin(planted(at), served, { serve: serve.replace('WORKSPACE', JSON.stringify(join(at.workspace, 'notes.txt'))) })
+  expect((await at.run(['plugin', 'approve', 'echo-plugin', '--yes'])).stdout).toContain('serve runs as long as the conversation')
+  const { env } = scripted(at, [call('echo', { n: 1 }), call('echo', { n: 2 }), { text: 'told: {{last_tool_result}}' }])
+  const { stdout, code } = await at.run(['agent', '-m', 'go', '--auto'], { env, through: alone })
+  expect([code, stdout]).toEqual([0, 'told: call 2, sees false\n'])
+  const rows: { sandbox?: string }[] = JSON.parse((await at.run(['receipt', 'list', '--json'])).stdout)
+  expect(rows.map(({ sandbox }) => sandbox)).toEqual(['bubblewrap', 'bubblewrap'])
+})

@@ -4,15 +4,9 @@ import { join } from 'node:path'
 import { channelSettings, providerNamed } from '../../config/config.ts'
 import type { Setup } from '../../host/api.ts'
 import { providerFor } from '../../host/setup/provider-pool.ts'
+import type { SourcedTool, ToolSelection, ToolSource } from '../../host/toolset/contract.ts'
 import { mergeSources, standingExecutables } from '../../host/toolset/executable-tools.ts'
-import {
-  builtInNames,
-  builtInTools,
-  hasStandingTools,
-  type SourcedTool,
-  type ToolSelection,
-  type ToolSource,
-} from '../../host/toolset/tool-selection.ts'
+import { builtInNames, builtInTools, hasStandingTools } from '../../host/toolset/tool-selection.ts'
 import { createFifoProvider } from '../../providers/fifo/fifo-provider.ts'
 import { seedModel } from '../../providers/fifo/seed-model.ts'
 import type { Provider } from '../../runtime/port.ts'

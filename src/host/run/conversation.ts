@@ -20,14 +20,13 @@ import { createInstructions } from '../setup/project-instructions.ts'
 import { runLimits } from '../setup/run-limits.ts'
 import { hasRules, noteDaily } from '../setup/setup.ts'
 import { assertWorkspaceExists, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
+import type { ToolRuntime, ToolSelection } from '../toolset/contract.ts'
 import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
 import {
   builtInNames,
   builtInTools,
   hasStandingTools,
   hasTools,
-  type ToolRuntime,
-  type ToolSelection,
   unknownNames,
   warnOfUnknown,
   withContractRefusals,

@@ -17,9 +17,10 @@ import { cleanEnvironment } from '../../tools/process.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { policyOf } from '../setup/effective-policy.ts'
+import type { SourcedTool, ToolDeps, ToolSource } from './contract.ts'
 import { pluginTools } from './plugins/plugin-tools.ts'
 import { createConfinement } from './sandbox/command-sandbox.ts'
-import { approvedPlugins, builtInNames, type SourcedTool, type ToolDeps, type ToolSource } from './tool-selection.ts'
+import { approvedPlugins, builtInNames } from './tool-selection.ts'
 
 /** A name that a list of tools requests, with the schema from that list. */
 export type ListedTool = { readonly name: string; readonly parameters?: Schema }

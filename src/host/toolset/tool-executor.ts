@@ -42,11 +42,12 @@ import {
 } from '../transactions/command-spawn.ts'
 import type { Sweep } from '../transactions/direct-sweep.ts'
 import type { StandingAnswers } from '../transactions/reviewed-views.ts'
+import type { SourcedTool, ToolRuntime, ToolSelection } from './contract.ts'
 import { changesOfFileCall, createFileOriginals } from './file-call-changes.ts'
 import { createGet } from './network.ts'
 import { createConfinement, type SandboxPool } from './sandbox/command-sandbox.ts'
 import { createJobs } from './sandbox/jobs.ts'
-import { builtInTools, type SourcedTool, type ToolRuntime, type ToolSelection, warnOfUnknown } from './tool-selection.ts'
+import { builtInTools, warnOfUnknown } from './tool-selection.ts'
 
 export type ToolRuntimeOptions = {
   readonly setup: Setup

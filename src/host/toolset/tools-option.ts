@@ -9,8 +9,9 @@ import { isObject } from '../../kit/json.ts'
 import { isSchema } from '../../tools/executable/description.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
+import type { ToolSelection, ToolSource } from './contract.ts'
 import { executablesFrom, type ListedTool, withPlugins } from './executable-tools.ts'
-import { builtInNames, builtInTools, type ToolSelection, type ToolSource } from './tool-selection.ts'
+import { builtInNames, builtInTools } from './tool-selection.ts'
 
 const MAX_LIST_BYTES = 1_048_576
 

@@ -8,11 +8,11 @@ import { coloured, wantsColor } from '../../../channels/terminal/printer.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { questionFold } from '../../../host/changes/change-lines.ts'
 import { whyNotOffered } from '../../../host/toolset/plugins/plugin-tools.ts'
-import { broken, openPlugins, type Plugin, type Plugins, type SoundPlugin } from '../../../host/toolset/plugins/plugins.ts'
+import { openPlugins, type Plugin, type Plugins, type SoundPlugin } from '../../../host/toolset/plugins/plugins.ts'
 import { count, cut, flat, visible } from '../../../kit/text.ts'
 import { type Arguments, command, type Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
-import { CliExit, commandError, exitCodes } from '../../exit.ts'
+import { CliExit, exitCodes } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
 
 const known = { name: { type: 'text', about: 'The name of the plugin', complete: 'plugins' } } as const satisfies Arguments
@@ -49,17 +49,17 @@ export const show = command({
     const plugins = openPlugins(context.home)
     const plugin = plugins.find(name)
     if (json) return void context.process.stdout.write(`${JSON.stringify(factsOf(plugin))}\n`)
-    if (plugin.state === 'broken') throw broken(plugin)
-    context.process.stdout.write(describe(plugin))
-    printDifference(context, plugins, plugin)
+    const sound = plugins.sound(name)
+    context.process.stdout.write(describe(sound))
+    printDifference(context, plugins, sound)
     const why = whyNotOffered(plugin)
     if (why !== undefined) context.process.stdout.write(`${why}\n`)
   },
 })
 
 function factsOf(plugin: Plugin) {
-  const { name, state, folder, source, approval } = plugin
-  const facts = { name, state, folder, source, approvedAt: approval && new Date(approval.at).toISOString() }
+  const { name, state, folder, entry } = plugin
+  const facts = { name, state, folder, source: entry?.source }
   if (plugin.state === 'broken') return { ...facts, problems: plugin.problems }
   const { manifest, files } = plugin
   return { ...facts, ...manifest, digest: files.digest, files: files.files }
@@ -73,13 +73,13 @@ const filesSaid = {
 
 /** Says what the plugin may do. */
 function describe(plugin: SoundPlugin): string {
-  const { manifest, files, source, folder, state } = plugin
+  const { manifest, files, entry, folder, state } = plugin
   const { permissions, tools, hooks, process, capabilities } = manifest
   const unused = capabilities.filter((one) => one === 'channel' || one === 'provider')
   const lines = [
     `${plugin.name} ${manifest.version}: ${state}`,
     ...(manifest.description === '' ? [] : [`  ${line(manifest.description)}`]),
-    `  from       ${line(source ?? folder)}`,
+    `  from       ${line(entry?.source ?? folder)}`,
     ...tools.flatMap(({ spec, command }) => [
       `  tool       ${spec.name}: ${line(spec.description)}`,
       `             ${command === undefined ? 'its process answers' : `runs ${line(command)}`}, with ${line(JSON.stringify(spec.parameters))}`,
@@ -112,9 +112,7 @@ export const approve = command({
   exits: [4],
   async run(context, { yes = false }, { name }) {
     const plugins = openPlugins(context.home)
-    const plugin = plugins.find(name)
-    if (plugin.state === 'broken') throw broken(plugin)
-    if (!(await approved(context, plugins, plugin, yes)))
+    if (!(await approved(context, plugins, plugins.sound(name), yes)))
       throw new CliExit(
         exitCodes.approval_needed,
         `error: nobody can be asked here; approve it with: braidclaw plugin approve ${name} --yes`,
@@ -149,41 +147,26 @@ export const install = command({
   async run(context, { yes = false }, { source }) {
     const plugins = openPlugins(context.home)
     const from = resolve(context.cwd, source)
-    const name = await plugins.install(from, { source: from })
-    const plugin = plugins.find(name)
-    if (plugin.state === 'broken') throw broken(plugin)
+    const name = await plugins.install(from, from)
+    const plugin = plugins.sound(name)
     context.process.stdout.write(`installed: ${plugin.folder}\n`)
     if (!(await approved(context, plugins, plugin, yes)))
       context.process.stderr.write(`it does not run yet; approve it with: braidclaw plugin approve ${name}\n`)
   },
 })
 
-export const remove = command({
-  args: known,
-  examples: [['echo-plugin', 'deletes its folder and forgets the approval']],
-  async run(context, _flags, { name }) {
-    await openPlugins(context.home).remove(name)
-    context.process.stdout.write(`removed: ${visible(name)}\n`)
-  },
-})
+/** Makes a command that changes what is kept of one plugin. */
+function change(does: string, work: (plugins: Plugins, name: string) => Promise<unknown>, done: string) {
+  return command({
+    args: known,
+    examples: [['echo-plugin', does]],
+    async run(context, _flags, { name }) {
+      await work(openPlugins(context.home), name)
+      context.process.stdout.write(`${done}: ${visible(name)}\n`)
+    },
+  })
+}
 
-export const enable = command({
-  args: known,
-  examples: [['echo-plugin', 'its tools are offered again']],
-  async run(context, _flags, { name }) {
-    const plugins = openPlugins(context.home)
-    await plugins.enable(name, true)
-    const why = whyNotOffered(plugins.find(name))
-    if (why !== undefined) throw commandError(`${name} is enabled, and still not offered: ${why}`)
-    context.process.stdout.write(`enabled: ${name}\n`)
-  },
-})
-
-export const disable = command({
-  args: known,
-  examples: [['echo-plugin', 'its tools are no longer offered, also in conversations that are open']],
-  async run(context, _flags, { name }) {
-    await openPlugins(context.home).enable(name, false)
-    context.process.stdout.write(`disabled: ${name}\n`)
-  },
-})
+export const remove = change('deletes its folder and forgets the approval', (plugins, name) => plugins.remove(name), 'removed')
+export const enable = change('its tools are offered again', (plugins, name) => plugins.enable(name, true), 'enabled')
+export const disable = change('its tools are no longer offered', (plugins, name) => plugins.enable(name, false), 'disabled')

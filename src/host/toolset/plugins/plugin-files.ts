@@ -1,27 +1,25 @@
 /** Reads the files of a plugin with their digests, refuses what no plugin needs, and copies them. It runs nothing. */
 
 import {
-  accessSync,
-  chmodSync,
   closeSync,
   constants,
+  cpSync,
   lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
   readlinkSync,
-  readSync,
   realpathSync,
   renameSync,
   rmSync,
-  symlinkSync,
-  writeSync,
 } from 'node:fs'
 import { dirname, isAbsolute, join, sep } from 'node:path'
 import { errorText } from '../../../kit/errors.ts'
 import { canonical } from '../../../kit/json.ts'
 import { sha256 } from '../../../kit/sha256.ts'
 import { grouped, quote } from '../../../kit/text.ts'
+import { FailureError } from '../../failure.ts'
 
 /** Maps each path in the plugin to `x` for a program, `-` for another file or `l` for a link, and the digest of its content. */
 export type FileDigests = { readonly [path: string]: string }
@@ -98,17 +96,10 @@ function assertInside(root: string, path: string): void {
 function digestOf(folder: string, { path, kind }: Entry): string {
   const at = join(folder, path)
   if (kind === 'link') return `l ${sha256(readlinkSync(at))}`
-  const hasher = new Bun.CryptoHasher('sha256')
-  for (const piece of piecesOf(at)) hasher.update(piece)
-  return `${kind === 'program' ? 'x' : '-'} ${hasher.digest('hex')}`
-}
-
-/** Opens no link, and waits for no FIFO that has taken the place of the file. */
-function* piecesOf(path: string): Generator<Uint8Array> {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  const chunk = Buffer.allocUnsafe(1 << 20)
+  // It opens no link, and waits for no FIFO that has taken the place of the file.
+  const file = openSync(at, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
-    for (let count = readSync(file, chunk); count > 0; count = readSync(file, chunk)) yield chunk.subarray(0, count)
+    return `${kind === 'program' ? 'x' : '-'} ${sha256(readFileSync(file))}`
   } finally {
     closeSync(file)
   }
@@ -116,49 +107,18 @@ function* piecesOf(path: string): Generator<Uint8Array> {
 
 /**
  * Copies exactly the files of that digest into a folder that does not exist yet. The copy is hashed itself, so that a file that changes
- * meanwhile does not get in. @returns why not
+ * meanwhile does not get in. @throws FailureError when it cannot
  */
-export function copyPlugin(from: string, to: string, { digest, files }: Extract<PluginFiles, { ok: true }>): string | undefined {
+export function copyPlugin(from: string, to: string, digest: string): void {
   const draft = join(dirname(to), `.new-${crypto.randomUUID()}`)
   try {
-    mkdirSync(draft, { recursive: true, mode: 0o700 })
-    for (const [path, known] of Object.entries(files)) copyFile(join(from, path), join(draft, path), known)
+    mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
+    cpSync(from, draft, { recursive: true, verbatimSymlinks: true, filter: (path) => path !== join(from, '.git') })
     const copied = readPluginFiles(draft)
-    if (!copied.ok) return copied.why
-    if (copied.digest !== digest) return 'its files changed while they were copied; try again'
+    const why = !copied.ok ? copied.why : copied.digest === digest ? undefined : 'its files changed while they were copied; try again'
+    if (why !== undefined) throw new FailureError('error', `${from} cannot be copied: ${why}`)
     renameSync(draft, to)
-    return undefined
-  } catch (error) {
-    return errorText(error)
   } finally {
     rmSync(draft, { recursive: true, force: true })
-  }
-}
-
-function copyFile(from: string, to: string, known: string): void {
-  mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
-  if (known.startsWith('l')) {
-    symlinkSync(readlinkSync(from), to)
-    return
-  }
-  const file = openSync(to, 'wx', 0o600)
-  try {
-    for (const piece of piecesOf(from)) for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at, piece.length - at)
-  } finally {
-    closeSync(file)
-  }
-  chmodSync(to, known.startsWith('x') ? 0o700 : 0o600)
-}
-
-/** @returns why the file of a manifest cannot run */
-export function whyNoProgram(folder: string, path: string): string | undefined {
-  const found = lstatSync(join(folder, path), { throwIfNoEntry: false })
-  if (found === undefined) return `${quote(path)} does not exist`
-  try {
-    if (!lstatSync(realpathSync(join(folder, path))).isFile()) return `${quote(path)} is not a file`
-    accessSync(join(folder, path), constants.X_OK)
-    return undefined
-  } catch {
-    return `${quote(path)} is not executable; run: chmod +x ${quote(path)}`
   }
 }

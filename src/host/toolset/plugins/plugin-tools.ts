@@ -4,14 +4,17 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText } from '../../../kit/errors.ts'
 import { visible } from '../../../kit/text.ts'
-import type { Risk } from '../../../runtime/event.ts'
+import type { Tool } from '../../../runtime/port.ts'
 import { weaknessOf } from '../../../security/redaction/secret-forms.ts'
+import { sandboxed } from '../../../tools/confined.ts'
 import { executableTool } from '../../../tools/executable/executable-tool.ts'
 import type { Setup } from '../../api.ts'
 import { policyOf } from '../../setup/effective-policy.ts'
-import { builtInNames, type SourcedTool, type ToolDeps, type ToolSource } from '../tool-selection.ts'
+import type { SourcedTool, ToolDeps, ToolSource } from '../contract.ts'
+import { builtInNames } from '../tool-selection.ts'
 import { manifestName, type PluginManifest, readManifest } from './manifest.ts'
-import { broken, openPlugins, type Plugin, type Plugins, type SoundPlugin } from './plugins.ts'
+import { createPluginProcess } from './plugin-process.ts'
+import { openPlugins, type Plugin, type Plugins, type SoundPlugin } from './plugins.ts'
 
 /** Holds what the tools of one plugin need. `folder` is the private copy of its files. */
 export type PluginHost = {
@@ -48,7 +51,7 @@ export function pluginTools(setup: Setup): ToolSource {
 
 function soundPlugins(plugins: Plugins, tell: (line: string) => void): readonly SoundPlugin[] {
   try {
-    return plugins.enabled().flatMap((plugin) => {
+    return plugins.list('enabled').flatMap((plugin) => {
       const why = whyNotOffered(plugin)
       if (plugin.state === 'approved') return [plugin]
       if (why !== undefined) tell(`plugin ${visible(plugin.name)} is not offered: ${why}`)
@@ -63,7 +66,7 @@ function soundPlugins(plugins: Plugins, tell: (line: string) => void): readonly 
 export function whyNotOffered(plugin: Plugin): string | undefined {
   if (plugin.state === 'changed')
     return `its files changed after they were approved; look at them and run: braidclaw plugin approve ${plugin.name}`
-  return plugin.state === 'broken' ? broken(plugin).problems.map(visible).join('; ') : undefined
+  return plugin.state === 'broken' ? plugin.problems.map(visible).join('; ') : undefined
 }
 
 type Hosting = { readonly setup: Setup; readonly deps: ToolDeps; readonly plugins: Plugins }
@@ -74,7 +77,7 @@ function hostOf({ name, folder, files }: SoundPlugin, { setup, deps, plugins }: 
   const read = readManifest(readFileSync(join(copy, manifestName), 'utf8'))
   if (!read.ok) throw new Error(`${copy}: ${read.problems.join('; ')}`)
   const changed = () => {
-    const now = plugins.enabled().find((plugin) => plugin.name === name)
+    const now = plugins.list('enabled').find((plugin) => plugin.name === name)
     if (now === undefined) return `plugin ${name} was disabled or removed`
     const why = whyNotOffered(now)
     if (why !== undefined) return `plugin ${name}: ${why}`
@@ -87,41 +90,52 @@ function hostOf({ name, folder, files }: SoundPlugin, { setup, deps, plugins }: 
 export function toolsOf(host: PluginHost): readonly SourcedTool[] {
   const { setup, deps, manifest, folder, digest, source, changed } = host
   const { files, hosts } = manifest.permissions
-  const around = surroundings(host)
-  return manifest.tools.flatMap(({ spec, command }): readonly SourcedTool[] => {
-    if (command === undefined) return []
-    const path = join(folder, command)
+  const { around, kind } = surroundings(host)
+  const { maxOutputBytes, closed } = deps
+  const program = (path: string) => ({ path, real: path, copy: path, folder })
+  const plan = {
+    argv: [join(folder, manifest.process ?? '')],
+    cwd: around.workspace,
+    env: { ...around.env, BRAIDCLAW_TOOL_DIR: folder },
+    readablePaths: [{ path: folder }],
+  }
+  const process = createPluginProcess({ manifest, spawn: around.spawn, plan, maxOutputBytes, closed })
+  return manifest.tools.map(({ spec, command }): SourcedTool => {
+    const file = command ?? manifest.process ?? ''
     const tool = executableTool({
       spec,
-      program: { path, real: path, copy: path, folder },
+      program: program(join(folder, file)),
       sha256: digest,
       around,
-      risk: riskOf(setup, spec.name),
+      risk: setup.config.security.allowTools.includes(spec.name) ? 'low' : 'medium',
       readOnly: files !== 'write' || setup.config.security.autonomy === 'readonly',
-      maxOutputBytes: deps.maxOutputBytes,
+      maxOutputBytes,
       input: 'stdin',
       printsJson: true,
       changed,
     })
-    return [{ ...tool, source: join(source, command), hosts }]
+    const call: Tool['invoke'] = async (input, { signal }) => {
+      const result = await process.call(spec.name, input, signal)
+      const sandbox = await kind()
+      return sandbox === undefined ? result : sandboxed(result, { ok: true, code: 0, leftBehind: false, sandbox })
+    }
+    return { ...tool, ...(command === undefined ? { invoke: call } : {}), source: join(source, file), hosts }
   })
-}
-
-function riskOf({ config }: Setup, name: string): Risk {
-  return config.security.allowTools.includes(name) ? 'low' : 'medium'
 }
 
 /**
  * Without access to the workspace, the folder of the plugin itself is the workspace of its sandbox, so that the sandbox shows nothing else.
  */
-export function surroundings({ setup, deps, manifest, folder }: PluginHost) {
+function surroundings({ setup, deps, manifest, folder }: PluginHost) {
   const { files, hosts } = manifest.permissions
-  const own = files === 'none' ? deps.sandboxOn(folder) : undefined
-  deps.closed.addEventListener('abort', () => own?.close(), { once: true })
-  const spawn = own?.spawn ?? deps.spawn
-  const spawnDeclared: typeof spawn = (plan) => spawn({ ...plan, network: hosts })
   const { workspace } = policyOf(setup.config, setup.paths, setup.context.env)
-  return { spawn: spawnDeclared, env: variablesFor(setup, manifest, deps.env), workspace: files === 'none' ? folder : workspace }
+  const place = files === 'none' ? folder : workspace
+  const own = deps.sandboxOn(place)
+  deps.closed.addEventListener('abort', () => own.close(), { once: true })
+  // Only the conversation judges what is written, and keeps its own sandbox free of processes that stay.
+  const spawn = files === 'write' ? deps.spawn : own.spawn
+  const spawnDeclared: typeof spawn = (plan) => spawn({ ...plan, network: hosts })
+  return { around: { spawn: spawnDeclared, env: variablesFor(setup, manifest, deps.env), workspace: place }, kind: own.kind }
 }
 
 /** The declared variables may hold keys, so their values are redacted in everything that is shown or stored. */

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { appendFileSync, chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openPlugins, type SoundPlugin } from './plugins.ts'
+import { openPlugins } from './plugins.ts'
 
 function stage() {
   const root = mkdtempSync(join(tmpdir(), 'braidclaw-plugins-'))
@@ -18,12 +18,8 @@ function stage() {
     chmodSync(join(folder, 'run'), 0o755)
     return folder
   }
-  const plugins = openPlugins(home, () => 1_000)
-  const sound = (name: string): SoundPlugin => {
-    const plugin = plugins.find(name)
-    if (plugin.state === 'broken') throw new Error(plugin.problems.join())
-    return plugin
-  }
+  const plugins = openPlugins(home)
+  const { sound } = plugins
   const states = () =>
     openPlugins(home)
       .list()
@@ -35,7 +31,7 @@ test('a folder that somebody put there is not approved, and a yes is to exactly 
   using at = stage()
   at.put(join(at.home, 'plugins/echo'), 'echo')
   expect(at.states()).toEqual([['echo', 'not approved']])
-  expect(at.plugins.enabled()).toEqual([])
+  expect(at.plugins.list('enabled')).toEqual([])
   await expect(at.plugins.approve('echo', 'f'.repeat(64))).rejects.toThrow('echo changed while it was shown; nothing was approved')
   expect(at.states()).toEqual([['echo', 'not approved']])
   await at.plugins.approve('echo', at.sound('echo').files.digest)
@@ -74,7 +70,7 @@ test('disabled it stays approved, removed it leaves nothing', async () => {
   await expect(at.plugins.enable('echo', true)).rejects.toThrow('echo is not approved; run: braidclaw plugin approve echo')
   await at.plugins.approve('echo', at.sound('echo').files.digest)
   await at.plugins.enable('echo', false)
-  expect([at.states(), at.plugins.enabled()]).toEqual([[['echo', 'disabled']], []])
+  expect([at.states(), at.plugins.list('enabled')]).toEqual([[['echo', 'disabled']], []])
   await at.plugins.enable('echo', true)
   expect(at.states()).toEqual([['echo', 'approved']])
   await at.plugins.remove('echo')
@@ -89,28 +85,28 @@ test('disabled it stays approved, removed it leaves nothing', async () => {
 test('an installation copies, and a second one of that name changes nothing', async () => {
   using at = stage()
   const from = at.put(join(at.root, 'from'), 'echo')
-  expect(await at.plugins.install(from, { source: from })).toBe('echo')
-  expect([at.states(), at.plugins.find('echo').source]).toEqual([[['echo', 'not approved']], from])
-  await expect(at.plugins.install(from, { source: from })).rejects.toThrow('is there already; run: braidclaw plugin update echo')
+  expect(await at.plugins.install(from, from)).toBe('echo')
+  expect([at.states(), at.plugins.find('echo').entry?.source]).toEqual([[['echo', 'not approved']], from])
+  await expect(at.plugins.install(from, from)).rejects.toThrow('is there already; run: braidclaw plugin update echo')
   rmSync(join(from, 'run'))
-  await expect(at.plugins.install(from, { source: 'it' })).rejects.toThrow('it: "run" does not exist')
+  await expect(at.plugins.install(from, 'it')).rejects.toThrow('it: "run" does not exist')
   expect(readdirSync(join(at.home, 'plugins')).toSorted()).toEqual(['approved.json', 'echo'])
 })
 
 test('a new version in its place has to be approved again, and is compared with the approved one', async () => {
   using at = stage()
   const from = at.put(join(at.root, 'from'), 'echo')
-  await at.plugins.install(from, { source: from })
+  await at.plugins.install(from, from)
   await at.plugins.approve('echo', at.sound('echo').files.digest)
   at.put(from, 'echo', '0.2.0')
-  await at.plugins.install(from, { source: from, replace: 'echo' })
+  await at.plugins.install(from, from, 'echo')
   expect(at.states()).toEqual([['echo', 'changed']])
   const set = at.plugins.differenceOf(at.sound('echo'))
   const [manifest] = set?.changes ?? []
   expect(manifest?.path).toBe('manifest.toml')
   expect(Buffer.from((manifest && set?.content(manifest, 'before', 9_999)) ?? []).toString()).toContain('version = "0.1.0"')
   at.put(from, 'other')
-  await expect(at.plugins.install(from, { source: from, replace: 'echo' })).rejects.toThrow('is now called "other", not "echo"')
+  await expect(at.plugins.install(from, from, 'echo')).rejects.toThrow('is now called "other", not "echo"')
   expect(at.states()).toEqual([['echo', 'changed']])
 })
 
@@ -133,9 +129,9 @@ test('a damaged list of approvals approves nothing, and is not overwritten', asy
   using at = stage()
   at.put(join(at.home, 'plugins/echo'), 'echo')
   const { digest } = at.sound('echo').files
-  for (const text of ['{', '{"approvals":{"../x":{}},"sources":{}}', '{"approvals":[]}', '[]']) {
+  for (const text of ['{', '{"echo":{}}', '{"echo":{"enabled":true,"approved":{"digest":"x","files":{}}}}', '[]']) {
     writeFileSync(join(at.home, 'plugins/approved.json'), text)
-    expect(() => at.plugins.enabled()).toThrow('is damaged, so no plugin runs')
+    expect(() => at.plugins.list('enabled')).toThrow('is damaged, so no plugin runs')
     await expect(at.plugins.approve('echo', digest)).rejects.toThrow('is damaged')
   }
 })

@@ -13,202 +13,192 @@ import { openLibc } from '../../../workspace/changes/tree/libc.ts'
 import { createTurns } from '../../../workspace/changes/turns.ts'
 import { FailureError } from '../../failure.ts'
 import { approvedPlugins } from '../tool-selection.ts'
-import { isPluginName, manifestName, type PluginManifest, readManifest } from './manifest.ts'
-import { copyPlugin, type FileDigests, type PluginFiles, readPluginFiles, whyNoProgram } from './plugin-files.ts'
+import { manifestName, type PluginManifest, readManifest } from './manifest.ts'
+import { copyPlugin, type FileDigests, type PluginFiles, readPluginFiles } from './plugin-files.ts'
 
-/** `at` is when it was approved, in milliseconds since 1970. */
-export type PluginApproval = { readonly digest: string; readonly files: FileDigests; readonly enabled: boolean; readonly at: number }
+/** `source` is where it was installed from; absent for a folder that somebody put there. */
+type Entry = {
+  readonly source?: string
+  readonly enabled: boolean
+  readonly approved?: { readonly digest: string; readonly files: FileDigests }
+}
 
-export type WholeFiles = Extract<PluginFiles, { ok: true }>
+type WholeFiles = Extract<PluginFiles, { ok: true }>
 
-/**
- * `approval` belongs to the files that were approved last, which are others than `files` when the state is `changed`. `source` is where it was installed from; absent for a folder that somebody put there.
- */
-export type Plugin = { readonly name: string; readonly folder: string; readonly approval?: PluginApproval; readonly source?: string } & (
+/** `entry.approved` has other files than `files` when the state is `changed`. */
+export type Plugin = { readonly name: string; readonly folder: string; readonly entry?: Entry } & (
   | { readonly state: 'broken'; readonly problems: readonly string[] }
   | { readonly state: 'approved' | 'disabled' | 'changed' | 'not approved'; readonly manifest: PluginManifest; readonly files: WholeFiles }
 )
 
 export type SoundPlugin = Exclude<Plugin, { readonly state: 'broken' }>
-
-type Book = { readonly approvals: { readonly [name: string]: PluginApproval }; readonly sources: { readonly [name: string]: string } }
-
 export type Plugins = ReturnType<typeof openPlugins>
 
 /** No folder needs to exist. */
-export function openPlugins(home: string, now: () => number = Date.now) {
+export function openPlugins(home: string) {
   const reader = createReader(home)
-  const { root, find, inspect, copyOf, copyPath } = reader
-  const { change } = createBook(home)
-  const forget = (approval: PluginApproval | undefined) => {
-    if (approval) rmSync(copyPath(approval.digest), { recursive: true, force: true })
+  const { root, sound, find, inspect, copyOf, copyPath } = reader
+  const change = (work: (book: Map<string, Entry>) => void) => changeBook(home, work)
+  const forget = (entry: Entry | undefined) => {
+    if (entry?.approved) rmSync(copyPath(entry.approved.digest), { recursive: true, force: true })
   }
 
   return {
     ...reader,
     /** Approves the files of this digest, and no others. @throws FailureError when the plugin is broken or has other files */
-    approve(name: string, digest: string): Promise<void> {
-      return change(({ approvals, ...rest }) => {
-        const plugin = find(name)
-        if (plugin.state === 'broken') throw broken(plugin)
-        if (plugin.files.digest !== digest) throw new FailureError('error', `${name} changed while it was shown; nothing was approved`)
-        copyOf(plugin.folder, plugin.files)
-        if (plugin.approval?.digest !== digest) forget(plugin.approval)
-        const approval = { digest, files: plugin.files.files, enabled: true, at: now() }
-        return { next: { ...rest, approvals: { ...approvals, [name]: approval } }, result: undefined }
-      })
-    },
+    approve: (name: string, digest: string) =>
+      change((book) => {
+        const { folder, files, entry } = sound(name)
+        if (files.digest !== digest) throw new FailureError('error', `${name} changed while it was shown; nothing was approved`)
+        copyOf(folder, files)
+        if (entry?.approved?.digest !== digest) forget(entry)
+        book.set(name, { ...entry, enabled: true, approved: { digest, files: files.files } })
+      }),
     /** @throws FailureError when it was never approved */
-    enable(name: string, enabled: boolean): Promise<void> {
-      return change(({ approvals, ...rest }) => {
-        const { approval } = find(name)
-        if (approval === undefined) throw new FailureError('error', `${name} is not approved; run: braidclaw plugin approve ${name}`)
-        return { next: { ...rest, approvals: { ...approvals, [name]: { ...approval, enabled } } }, result: undefined }
-      })
-    },
-    remove(name: string): Promise<void> {
-      return change(({ approvals, sources }) => {
-        const { folder, approval } = find(name)
+    enable: (name: string, enabled: boolean) =>
+      change((book) => {
+        const { entry } = find(name)
+        if (!entry?.approved) throw new FailureError('error', `${name} is not approved; run: braidclaw plugin approve ${name}`)
+        book.set(name, { ...entry, enabled })
+      }),
+    remove: (name: string) =>
+      change((book) => {
+        const { folder, entry } = find(name)
         rmSync(folder, { recursive: true, force: true })
-        forget(approval)
-        return { next: { approvals: without(approvals, name), sources: without(sources, name) }, result: undefined }
-      })
-    },
+        forget(entry)
+        book.delete(name)
+      }),
     /**
      * Copies a folder into the home and remembers where it came from. With `replace` it takes the place of the installed one. It approves
      * nothing. @returns its name. @throws FailureError when the folder is not a sound plugin, or one of that name is there
      */
-    install(from: string, { source, replace }: Installing): Promise<string> {
-      return change(({ approvals, sources }) => {
-        const checked = checkFolder(from, readPluginFiles(from))
-        if (!checked.ok)
-          throw new FailureError(
-            'error',
-            checked.problems.map((problem) => `${source}: ${problem}`),
-          )
-        const { name } = checked.manifest
-        if (replace !== undefined && replace !== name)
-          throw new FailureError('error', `${source} is now called ${quote(name)}, not ${quote(replace)}; install it as another plugin`)
-        const folder = join(root, name)
-        if (replace === undefined && existsSync(folder))
-          throw new FailureError(
-            'error',
-            `${folder} is there already; run: braidclaw plugin update ${name}, or: braidclaw plugin remove ${name}`,
-          )
+    async install(from: string, source: string, replace?: string): Promise<string> {
+      const { manifest, files } = checkFolder(from, source)
+      const { name } = manifest
+      if (replace !== undefined && replace !== name)
+        throw new FailureError('error', `${source} is now called ${quote(name)}, not ${quote(replace)}; install it as another plugin`)
+      const folder = join(root, name)
+      await change((book) => {
+        const remedy = `run: braidclaw plugin update ${name}, or: braidclaw plugin remove ${name}`
+        if (replace === undefined && existsSync(folder)) throw new FailureError('error', `${folder} is there already; ${remedy}`)
         // The copy of what was approved is what a later approval compares with.
         const earlier = replace === undefined ? undefined : inspect(name)
         if (earlier?.state === 'approved') copyOf(folder, earlier.files)
         const draft = join(root, `.new-${crypto.randomUUID()}`)
-        const why = copyPlugin(from, draft, checked.files)
-        if (why !== undefined) throw new FailureError('error', `${source} cannot be copied: ${why}`)
+        copyPlugin(from, draft, files.digest)
         rmSync(folder, { recursive: true, force: true })
         renameSync(draft, folder)
-        return { next: { approvals, sources: { ...sources, [name]: source } }, result: name }
+        book.set(name, { enabled: true, ...book.get(name), source })
       })
+      return name
     },
   }
 }
 
-type Installing = { readonly source: string; readonly replace?: string }
-
-/** Reads and writes the list of approvals. */
-function createBook(home: string) {
+/** @throws FailureError when the list is damaged: then nothing is approved, and nothing overwrites it */
+function readBook(home: string): Map<string, Entry> {
   const file = approvedPlugins(home)
+  const found = readConfigFile(file)
+  if (found.state === 'missing') return new Map()
+  const value = found.state === 'text' ? parseJson(found.text) : undefined
+  const entries = isObject(value) ? Object.entries(value) : []
+  if (isObject(value) && entries.every((each): each is [string, Entry] => isEntry(each[1]))) return new Map(entries)
+  throw new FailureError('error', `${file} is damaged, so no plugin runs; remove the file and approve the plugins again`)
+}
 
-  function read(): Book {
-    const found = readConfigFile(file)
-    if (found.state === 'missing') return { approvals: {}, sources: {} }
-    const value = found.state === 'text' ? parseJson(found.text) : undefined
-    if (isBook(value)) return value
-    throw new FailureError('error', `${file} is damaged, so no plugin runs; remove the file and approve the plugins again`)
-  }
+function isEntry(entry: unknown): entry is Entry {
+  if (!isObject(entry) || typeof entry.enabled !== 'boolean') return false
+  const { approved, source } = entry
+  const isKnown = isObject(approved) && /^[0-9a-f]{64}$/.test(String(approved.digest)) && isObject(approved.files)
+  return (approved === undefined || isKnown) && (source === undefined || typeof source === 'string')
+}
 
-  /** Two processes that write the list at once would undo each other's change. */
-  function change<T>(work: (book: Book) => { readonly next: Book; readonly result: T }): Promise<T> {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-    return createTurns(home, openLibc).take(async () => {
-      const { next, result } = work(read())
-      const draft = `${file}.${crypto.randomUUID()}`
-      writeFileSync(draft, `${JSON.stringify(next, null, 1)}\n`, { mode: 0o600, flag: 'wx' })
-      renameSync(draft, file)
-      return result
-    })
-  }
-
-  return { read, change }
+/** Two processes that write the list at once would undo each other's change. */
+async function changeBook(home: string, work: (book: Map<string, Entry>) => void): Promise<void> {
+  const file = approvedPlugins(home)
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  await createTurns(home, openLibc).take(async () => {
+    const book = readBook(home)
+    work(book)
+    const draft = `${file}.${crypto.randomUUID()}`
+    writeFileSync(draft, `${JSON.stringify(Object.fromEntries(book), null, 1)}\n`, { mode: 0o600, flag: 'wx' })
+    renameSync(draft, file)
+  })
 }
 
 function createReader(home: string) {
   const root = join(home, 'plugins')
-  const book = createBook(home)
   const known = new Map<string, PluginFiles>()
   const copyPath = (digest: string) => join(home, 'run', 'plugins', digest)
 
-  function inspect(name: string, { approvals, sources } = book.read()): Plugin {
+  function inspect(name: string, book = readBook(home)): Plugin {
     const folder = join(root, name)
-    const files = readPluginFiles(folder, known.get(name))
-    known.set(name, files)
-    const facts = { name, folder, approval: approvals[name], source: sources[name] }
-    const checked = checkFolder(folder, files)
-    if (!checked.ok) return { ...facts, state: 'broken', problems: checked.problems }
-    const { manifest } = checked
-    if (manifest.name !== name) {
-      const problem = `its manifest says name = ${quote(manifest.name)}, and its folder is called ${quote(name)}; rename one of them`
-      return { ...facts, state: 'broken', problems: [problem] }
+    const [entry, read] = [book.get(name), readPluginFiles(folder, known.get(name))]
+    known.set(name, read)
+    const facts = { name, folder, entry }
+    try {
+      const { manifest, files } = checkFolder(folder, '', read)
+      if (manifest.name !== name) {
+        const problem = `its manifest says name = ${quote(manifest.name)}, and its folder is called ${quote(name)}; rename one of them`
+        return { ...facts, state: 'broken', problems: [problem] }
+      }
+      const changed = entry?.approved !== undefined && entry.approved.digest !== files.digest
+      const state = !entry?.approved ? 'not approved' : changed ? 'changed' : entry.enabled ? 'approved' : 'disabled'
+      return { ...facts, state, manifest, files }
+    } catch (error) {
+      if (error instanceof FailureError) return { ...facts, state: 'broken', problems: error.problems }
+      throw error
     }
-    const { approval } = facts
-    const changed = approval !== undefined && approval.digest !== checked.files.digest
-    const state = approval === undefined ? 'not approved' : changed ? 'changed' : approval.enabled ? 'approved' : 'disabled'
-    return { ...facts, state, manifest, files: checked.files }
+  }
+
+  /** @throws FailureError `usage` when there is no plugin of that name */
+  function find(name: string): Plugin {
+    const there = names(root)
+    if (there.includes(name)) return inspect(name)
+    const all = there.length === 0 ? `there are none in ${root}` : `there are: ${there.join(', ')}`
+    throw new FailureError('usage', `no plugin ${quote(name)}${didYouMean(name, there) || `; ${all}`}`)
   }
 
   return {
     root,
     copyPath,
     inspect,
+    find,
+    /** @throws FailureError when there is no sound plugin of that name */
+    sound(name: string): SoundPlugin {
+      const plugin = find(name)
+      if (plugin.state !== 'broken') return plugin
+      throw new FailureError(
+        'error',
+        plugin.problems.map((problem) => `plugin ${name}: ${problem}`),
+      )
+    },
     /** Returns the private copy of exactly these files. @throws FailureError when they cannot be copied */
-    copyOf(folder: string, files: WholeFiles): string {
-      const copy = copyPath(files.digest)
-      const why = existsSync(copy) ? undefined : copyPlugin(folder, copy, files)
-      if (why !== undefined && !existsSync(copy)) throw new FailureError('error', `${folder} cannot be copied: ${why}`)
+    copyOf(folder: string, { digest }: WholeFiles): string {
+      const copy = copyPath(digest)
+      if (!existsSync(copy)) copyPlugin(folder, copy, digest)
       return realpathSync(copy)
     },
-    /** @throws FailureError `usage` when there is no plugin of that name */
-    find(name: string): Plugin {
-      const there = names(root)
-      if (there.includes(name)) return inspect(name)
-      const all = there.length === 0 ? `there are none in ${root}` : `there are: ${there.join(', ')}`
-      throw new FailureError('usage', `no plugin ${quote(name)}${didYouMean(name, there) || `; ${all}`}`)
-    },
-    list(): readonly Plugin[] {
-      const now = book.read()
-      return names(root).map((name) => inspect(name, now))
-    },
-    /** Returns the plugins that were approved at some time and are enabled. Looks at no other folder. */
-    enabled(): readonly Plugin[] {
-      const now = book.read()
-      return Object.keys(now.approvals).flatMap((name) => (now.approvals[name]?.enabled ? [inspect(name, now)] : []))
+    /** Looks at every folder, or only at the plugins that are approved and enabled. */
+    list(of: 'all' | 'enabled' = 'all'): readonly Plugin[] {
+      const book = readBook(home)
+      const wanted = of === 'all' ? names(root) : [...book].flatMap(([name, { enabled, approved }]) => (enabled && approved ? [name] : []))
+      return wanted.map((name) => inspect(name, book))
     },
     /** Returns what changed since the approval; undefined for a plugin that was never approved. */
-    differenceOf({ folder, approval, files }: SoundPlugin): ChangeSet | undefined {
-      if (approval === undefined) return undefined
-      const [before, after] = [approval.files, files.files]
-      const paths = [...new Set([...Object.keys(before), ...Object.keys(after)])].toSorted()
-      const changes = paths.flatMap((path): Change[] =>
-        before[path] === after[path] ? [] : [{ path, before: stateOf(before[path]), after: stateOf(after[path]) }],
-      )
-      const content: ChangeSet['content'] = ({ path }, side, maxBytes) =>
-        contentOf(join(side === 'before' ? copyPath(approval.digest) : folder, path), maxBytes)
+    differenceOf({ folder, entry, files }: SoundPlugin): ChangeSet | undefined {
+      if (entry?.approved === undefined) return undefined
+      const { digest, files: before } = entry.approved
+      const paths = [...new Set([...Object.keys(before), ...Object.keys(files.files)])].filter((path) => before[path] !== files.files[path])
+      const changes = paths.toSorted().map((path): Change => ({ path, before: stateOf(before[path]), after: stateOf(files.files[path]) }))
+      const content: ChangeSet['content'] = ({ path }, side, maxBytes) => {
+        const at = join(side === 'before' ? copyPath(digest) : folder, path)
+        const found = lstatSync(at, { throwIfNoEntry: false })
+        return found?.isFile() && found.size <= maxBytes ? readFileSync(at) : undefined
+      }
       return { stage: 'proposed', changes, content }
     },
   }
-}
-
-export function broken({ name, problems }: Extract<Plugin, { readonly state: 'broken' }>): FailureError {
-  return new FailureError(
-    'error',
-    problems.map((problem) => `plugin ${name}: ${problem}`),
-  )
 }
 
 function names(root: string): readonly string[] {
@@ -217,53 +207,31 @@ function names(root: string): readonly string[] {
   return folders.map(({ name }) => name).toSorted()
 }
 
-export type CheckedFolder =
-  | { readonly ok: true; readonly manifest: PluginManifest; readonly files: WholeFiles }
-  | { readonly ok: false; readonly problems: readonly string[] }
-
-/** Reads the manifest of a folder and checks that the files that it names are there. It runs nothing. */
-export function checkFolder(folder: string, files: PluginFiles): CheckedFolder {
-  if (!files.ok) return { ok: false, problems: [files.why] }
-  const read = readConfigFile(join(folder, manifestName))
-  if (read.state === 'missing') return { ok: false, problems: [`it has no ${manifestName}`] }
-  if (read.state === 'unusable') return { ok: false, problems: [`${manifestName} ${read.why}`] }
-  const parsed = readManifest(read.text)
-  if (!parsed.ok) return { ok: false, problems: parsed.problems.map((problem) => `${manifestName}: ${problem}`) }
-  const { manifest } = parsed
-  const programs = [manifest.process, ...manifest.tools.map(({ command }) => command), ...manifest.hooks.map(({ command }) => command)]
-  const wrong = [...new Set(programs)].flatMap((path) => (path === undefined ? [] : (whyNoProgram(folder, path) ?? [])))
-  return wrong.length > 0 ? { ok: false, problems: wrong } : { ok: true, manifest, files }
-}
-
-function isBook(value: unknown): value is Book {
-  if (!isObject(value) || !isObject(value.approvals) || !isObject(value.sources)) return false
-  return (
-    Object.values(value.sources).every((source) => typeof source === 'string') &&
-    Object.entries(value.approvals).every(
-      ([name, one]) =>
-        isPluginName(name) &&
-        isObject(one) &&
-        typeof one.digest === 'string' &&
-        /^[0-9a-f]{64}$/.test(one.digest) &&
-        typeof one.enabled === 'boolean' &&
-        typeof one.at === 'number' &&
-        isObject(one.files) &&
-        Object.values(one.files).every((digest) => typeof digest === 'string'),
+/**
+ * Reads the manifest of a folder and checks that the programs that it names are there. It runs nothing. @param as the beginning of each
+ * problem. @throws FailureError that names every problem
+ */
+export function checkFolder(folder: string, as: string, files = readPluginFiles(folder)) {
+  const fail = (...problems: readonly string[]) =>
+    new FailureError(
+      'error',
+      problems.map((problem) => (as === '' ? problem : `${as}: ${problem}`)),
     )
-  )
-}
-
-function without<T>(record: { readonly [name: string]: T }, name: string): { readonly [name: string]: T } {
-  return Object.fromEntries(Object.entries(record).filter(([key]) => key !== name))
+  if (!files.ok) throw fail(files.why)
+  const read = readConfigFile(join(folder, manifestName))
+  if (read.state !== 'text') throw fail(read.state === 'missing' ? `it has no ${manifestName}` : `${manifestName} ${read.why}`)
+  const parsed = readManifest(read.text)
+  if (!parsed.ok) throw fail(...parsed.problems.map((problem) => `${manifestName}: ${problem}`))
+  const { process, tools, hooks } = parsed.manifest
+  const programs = [process, ...[...tools, ...hooks].map(({ command }) => command)].filter((path) => path !== undefined)
+  const wrong = programs.filter((path) => !/^[xl]/.test(files.files[path] ?? ''))
+  const says = (path: string) => (path in files.files ? `is not executable; run: chmod +x ${quote(path)}` : 'does not exist')
+  if (wrong.length > 0) throw fail(...new Set(wrong.map((path) => `${quote(path)} ${says(path)}`)))
+  return { manifest: parsed.manifest, files }
 }
 
 function stateOf(known: string | undefined): EntryState | undefined {
   if (known === undefined) return undefined
-  const [kind, digest = ''] = known.split(' ')
-  return kind === 'l' ? { kind: 'link', mode: 0o777 } : { kind: 'file', mode: kind === 'x' ? 0o755 : 0o644, sha256: digest }
-}
-
-function contentOf(path: string, maxBytes: number): Uint8Array | undefined {
-  const found = lstatSync(path, { throwIfNoEntry: false })
-  return found?.isFile() && found.size <= maxBytes ? readFileSync(path) : undefined
+  const [kind, sha256] = known.split(' ')
+  return kind === 'l' ? { kind: 'link', mode: 0o777, target: sha256 } : { kind: 'file', mode: kind === 'x' ? 0o755 : 0o644, sha256 }
 }
