@@ -105,6 +105,11 @@ test('a change after the approval disables it, show prints the difference, and a
   const again = await at.run(['plugin', 'approve', 'echo-plugin', '--yes'])
   expect(again.stdout).toContain(`+echo '"new"'`)
   expect((await turn(at, ['--sandbox', 'none'])).stdout).toContain('told: new')
+  const doctor = async () => (await at.run(['doctor'])).stdout
+  expect(await doctor()).toMatch(/^✓ plugin +echo-plugin: approved$/m)
+  appendFileSync(join(planted(at), 'manifest.toml'), '# more\n')
+  expect(await doctor()).toMatch(/^✗ plugin +echo-plugin: its files changed after they were approved/m)
+  writeFileSync(join(planted(at), 'manifest.toml'), seed)
   await at.run(['plugin', 'disable', 'echo-plugin'])
   expect((await turn(at, ['--sandbox', 'none'])).code).toBe(3)
   await at.run(['plugin', 'enable', 'echo-plugin'])

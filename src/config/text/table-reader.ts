@@ -2,7 +2,7 @@
 
 import { isObject } from '../../kit/json.ts'
 import { didYouMean } from '../../kit/text.ts'
-import { shown, type TomlDocument } from './toml.ts'
+import { readToml, shown, type TomlDocument } from './toml.ts'
 
 export type TableProblem = { readonly line?: number; readonly field: string; readonly message: string }
 
@@ -27,6 +27,17 @@ export type TableReader = {
 }
 
 type TableSource = { readonly data: { readonly [name: string]: unknown }; readonly path: string; readonly place: TomlDocument['place'] }
+
+/** Reads a whole TOML text with `read`. Each problem begins with the line. */
+export function readTables<T>(text: string, read: (root: TableReader) => T): { readonly value: T; readonly problems: readonly string[] } {
+  const { data, problems: broken, place } = readToml(text)
+  const problems: TableProblem[] = broken.map(({ line, message }) => ({ line, field: '', message }))
+  const root = createTableReader({ data, path: '', place }, problems)
+  const value = read(root)
+  root.end()
+  const sorted = problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
+  return { value, problems: sorted.map(({ line, field, message }) => `${line === undefined ? '' : `line ${line}: `}${field} ${message}`) }
+}
 
 /** Reads a wrong field as its fallback, or as an empty value, so that the other problems are found too. */
 export function createTableReader({ data, path, place }: TableSource, problems: TableProblem[]): TableReader {

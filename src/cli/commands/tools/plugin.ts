@@ -1,19 +1,28 @@
 /** Implements `plugin list | show | approve | remove | enable | disable | install`: what programs of others may do here. */
 
-import { resolve } from 'node:path'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { differenceLines } from '../../../channels/terminal/past-changes.ts'
 import { coloured, wantsColor } from '../../../channels/terminal/printer.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { questionFold } from '../../../host/changes/change-lines.ts'
+import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
+import { isPluginName } from '../../../host/toolset/plugins/manifest.ts'
+import { pluginLanguages, pluginTemplate } from '../../../host/toolset/plugins/plugin-template.ts'
 import { whyNotOffered } from '../../../host/toolset/plugins/plugin-tools.ts'
 import { openPlugins, type Plugin, type Plugins, type SoundPlugin } from '../../../host/toolset/plugins/plugins.ts'
+import { testPlugin } from '../../../host/toolset/plugins/test-plugin.ts'
 import { count, cut, flat, visible } from '../../../kit/text.ts'
+import { isToolName } from '../../../tools/executable/description.ts'
 import { type Arguments, command, type Flags } from '../../args/command.ts'
-import { jsonFlag } from '../../args/turn-flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { pasteable } from '../../args/resolve-command.ts'
+import { jsonFlag, sandboxFlag } from '../../args/turn-flags.ts'
+import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
+import { missingFor, typeScriptRuntime } from './tool-new.ts'
 
 const known = { name: { type: 'text', about: 'The name of the plugin', complete: 'plugins' } } as const satisfies Arguments
 const yesFlag = { yes: { type: 'boolean', about: 'Approve it without a question' } } as const satisfies Flags
@@ -170,3 +179,37 @@ function change(does: string, work: (plugins: Plugins, name: string) => Promise<
 export const remove = change('deletes its folder and forgets the approval', (plugins, name) => plugins.remove(name), 'removed')
 export const enable = change('its tools are offered again', (plugins, name) => plugins.enable(name, true), 'enabled')
 export const disable = change('its tools are no longer offered', (plugins, name) => plugins.enable(name, false), 'disabled')
+
+export const create = command({
+  flags: { lang: { type: 'choice', values: pluginLanguages, about: 'Language of the plugin (default: sh)' } },
+  args: { name: { type: 'text', about: 'Name of the plugin, of its folder and of its tool' } },
+  examples: [['shout --lang python', 'a folder here, with a manifest, a program and a test']],
+  run(context, { lang = 'sh' }, { name }) {
+    if (!isPluginName(name) || !isToolName(name)) throw usageError(`${JSON.stringify(name)} is not a name: small letters, digits and "-"`)
+    const folder = resolve(context.cwd, name)
+    if (existsSync(folder)) throw commandError(`${folder} is there already; nothing was written`)
+    const short = lang === 'typescript' ? 'ts' : lang
+    const runtime = short === 'ts' ? typeScriptRuntime() : undefined
+    mkdirSync(folder)
+    for (const [path, text, mode] of pluginTemplate(lang, name, runtime)) writeFileSync(join(folder, path), text, { mode })
+    context.process.stdout.write(`${folder}\n`)
+    const missing = resolveExecutable('node') && short === 'ts' ? undefined : missingFor(short, runtime)
+    if (missing) context.process.stderr.write(`note: it does not run yet: ${missing}\n`)
+    context.process.stderr.write(
+      `try it: braidclaw plugin test ${pasteable([folder])}; install it: braidclaw plugin install ${pasteable([folder])}\n`,
+    )
+  },
+})
+
+export const test = command({
+  flags: sandboxFlag,
+  args: { path: { type: 'text', about: 'The folder of a plugin' } },
+  examples: [['./shout', 'runs its tools in the sandbox, on an empty workspace; exit 1 when a test fails']],
+  async run(context, { sandbox = 'auto' }, { path }) {
+    const setupIn = (workspace: string) => loadSetup(context, { workspace })
+    const tested = await testPlugin(context.home, { folder: resolve(context.cwd, path), sandbox, setupIn })
+    for (const { tool, why } of tested)
+      context.process.stdout.write(`${why === undefined ? 'ok    ' : 'failed'} ${tool}${why === undefined ? '' : `: ${why}`}\n`)
+    if (tested.some(({ why }) => why !== undefined)) throw new CliExit(exitCodes.error)
+  },
+})

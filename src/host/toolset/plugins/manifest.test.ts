@@ -30,6 +30,7 @@ test("the seed's manifest is read as it stands, and declares nothing but a tool"
       capabilities: ['tool'],
       tools: [{ spec: { name: 'echo', description: 'Echoes input', parameters: { type: 'object' } }, command: 'echo-plugin' }],
       hooks: [],
+      tests: [],
       permissions: { files: 'none', hosts: [], variables: [] },
     },
   })
@@ -99,8 +100,8 @@ test.each([
   ['name = "echo-plugin"', 'name = "../x"', 'name is made of small letters'],
   ['version = "0.1.0"', 'version = "\\u001b[31m"', 'version is a version such as'],
   ['["tool"]', '["tools"]', 'did you mean "tool"?'],
-  ['["tool"]', '[]', 'lack "tool"'],
-  ['["tool"]', '["tool", "hook"]', 'name "hook", and [[hooks]] is missing'],
+  ['["tool"]', '[]', 'name "tool" and write [[tools]], or neither'],
+  ['["tool"]', '["tool", "hook"]', 'name "hook" and write [[hooks]], or neither'],
   ['command = "./echo-plugin"', 'command = "/bin/sh"', 'is the path of a file of the plugin'],
   ['command = "./echo-plugin"', 'command = "a/../../b"', 'is the path of a file of the plugin'],
   ['command = "./echo-plugin"\n', '', 'or the plugin has a process'],

@@ -1,8 +1,7 @@
 /** Reads manifest.toml, in which a plugin says what it offers and what it needs, and names every problem by its line. */
 
-import { createTableReader, type TableProblem, type TableReader } from '../../../config/text/table-reader.ts'
-import { readToml } from '../../../config/text/toml.ts'
-import { canonical, parseJson } from '../../../kit/json.ts'
+import { readTables, type TableReader } from '../../../config/text/table-reader.ts'
+import { canonical, isJsonObject, type JsonObject, parseJson } from '../../../kit/json.ts'
 import { forms } from '../../../kit/settings.ts'
 import { didYouMean } from '../../../kit/text.ts'
 import type { ToolSpec } from '../../../runtime/port.ts'
@@ -11,18 +10,20 @@ import { parseDescription } from '../../../tools/executable/description.ts'
 export const manifestName = 'manifest.toml'
 
 const capabilities = ['tool', 'channel', 'provider', 'hook'] as const
-export type Capability = (typeof capabilities)[number]
 
 /** The access of a plugin to the workspace. */
 const fileAccess = ['none', 'read', 'write'] as const
 
 /** `command` is a file of the plugin; absent: the process of the plugin answers the calls. */
-export type PluginTool = { readonly spec: ToolSpec; readonly command?: string }
+type PluginTool = { readonly spec: ToolSpec; readonly command?: string }
 
 /** `match` is what the hook is limited to, in the words of the hooks. */
-export type PluginHook = { readonly event: string; readonly command: string; readonly match?: string }
+type PluginHook = { readonly event: string; readonly command: string; readonly match?: string }
 
-export type Permissions = {
+/** A call, and the output that it must have. */
+type PluginTest = { readonly tool: string; readonly input: JsonObject; readonly output: string }
+
+type Permissions = {
   readonly files: (typeof fileAccess)[number]
   readonly hosts: readonly string[]
   /** Names of environment variables that it receives. */
@@ -33,17 +34,16 @@ export type PluginManifest = {
   readonly name: string
   readonly version: string
   readonly description: string
-  readonly capabilities: readonly Capability[]
+  readonly capabilities: readonly (typeof capabilities)[number][]
   readonly tools: readonly PluginTool[]
   readonly hooks: readonly PluginHook[]
+  readonly tests: readonly PluginTest[]
   /** A program that stays and answers lines of JSON-RPC. */
   readonly process?: string
   readonly permissions: Permissions
 }
 
-export type ReadManifest =
-  | { readonly ok: true; readonly manifest: PluginManifest }
-  | { readonly ok: false; readonly problems: readonly string[] }
+type ReadManifest = { readonly ok: true; readonly manifest: PluginManifest } | { readonly ok: false; readonly problems: readonly string[] }
 
 export function isPluginName(name: string): boolean {
   return /^[a-z0-9][a-z0-9-]{0,63}$/.test(name)
@@ -51,52 +51,52 @@ export function isPluginName(name: string): boolean {
 
 /** Never throws. Each problem begins with the line. */
 export function readManifest(text: string): ReadManifest {
-  const { data, problems: broken, place } = readToml(text)
-  const problems: TableProblem[] = broken.map(({ line, message }) => ({ line, field: '', message }))
-  const root = createTableReader({ data, path: '', place }, problems)
+  const { value, problems } = readTables(text, manifestIn)
+  return problems.length === 0 ? { ok: true, manifest: value } : { ok: false, problems }
+}
+
+function manifestIn(root: TableReader): PluginManifest {
   const name = root.text('name')
   if (name !== '' && !isPluginName(name)) root.wrong('name', 'is made of small letters, digits and "-", 64 at most')
   const version = root.text('version')
   if (version !== '' && !/^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/.test(version)) root.wrong('version', 'is a version such as "0.1.0"')
   const process = pathIn(root, 'process', '')
+  const tools = root.list('tools').map((table) => toolOf(table, process))
   const manifest: PluginManifest = {
     name,
     version,
     description: root.text('description', ''),
     capabilities: wordsIn(root, 'capabilities', capabilities),
-    tools: root.list('tools').map((table) => toolOf(table, process)),
+    tools,
     hooks: root.list('hooks').map(hookOf),
+    tests: root.list('tests').map((table) => testOf(table, tools)),
     ...(process === '' ? {} : { process }),
     permissions: permissionsOf(root.table('permissions')),
   }
-  root.end()
   for (const [at, why] of contradictions(manifest)) root.wrong(at, why)
-  if (problems.length === 0) return { ok: true, manifest }
-  const lines = problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
-  return {
-    ok: false,
-    problems: lines.map(({ line, field, message }) => `${line === undefined ? '' : `line ${line}: `}${field} ${message}`),
-  }
+  return manifest
 }
 
-function contradictions({
-  capabilities,
-  tools,
-  hooks,
-  process,
-  permissions,
-}: PluginManifest): readonly (readonly [field: string, why: string])[] {
+function testOf(table: TableReader, tools: readonly PluginTool[]): PluginTest {
+  const [tool, input, output] = [table.text('tool'), table.raw('arguments'), table.text('output')]
+  const near = didYouMean(
+    tool,
+    tools.map(({ spec }) => spec.name),
+  )
+  if (!tools.some(({ spec }) => spec.name === tool)) table.wrong('tool', `is not a tool of this plugin${near}`)
+  if (!isJsonObject(input)) table.wrong('arguments', 'is a table')
+  table.end()
+  return { tool, input: isJsonObject(input) ? input : {}, output }
+}
+
+function contradictions({ capabilities, tools, hooks, process, permissions }: PluginManifest): readonly (readonly [string, string])[] {
   const names = tools.map(({ spec }) => spec.name)
-  const twice = names.find((name, at) => names.indexOf(name) < at)
+  const twice = names.filter((name, at) => names.indexOf(name) < at)
   const uses = { tool: tools.length > 0, hook: hooks.length > 0 } as const
-  const missing = (['tool', 'hook'] as const).filter((one) => uses[one] !== capabilities.includes(one))
+  const wrong = (['tool', 'hook'] as const).filter((one) => uses[one] !== capabilities.includes(one))
   return [
-    ...missing.map((one) => {
-      const section = `${one}s`
-      if (uses[one]) return ['capabilities', `lack "${one}", and there is [[${section}]]; add it`] as const
-      return ['capabilities', `name "${one}", and [[${section}]] is missing; add it`] as const
-    }),
-    ...(twice === undefined ? [] : [['tools', `has two tools "${twice}"; rename one`] as const]),
+    ...wrong.map((one) => ['capabilities', `and [[${one}s]] do not fit: name "${one}" and write [[${one}s]], or neither`] as const),
+    ...twice.map((name) => ['tools', `has two tools "${name}"; rename one`] as const),
     // Changes belong to the call that made them, and a process serves many calls.
     ...(process !== undefined && permissions.files === 'write'
       ? [['permissions.files', 'is "none" or "read" for a plugin with a process; a tool with a command of its own may write'] as const]

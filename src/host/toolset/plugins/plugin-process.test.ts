@@ -20,6 +20,7 @@ const manifest: PluginManifest = {
   capabilities: ['tool'],
   tools: [{ spec: { name: 'echo', description: 'd', parameters: { type: 'object' } } }],
   hooks: [],
+  tests: [],
   process: 'serve',
   permissions: { files: 'none', hosts: [], variables: [] },
 }

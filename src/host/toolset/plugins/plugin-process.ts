@@ -78,10 +78,9 @@ export function createPluginProcess(options: ProcessOptions): PluginProcess {
     if (wait > 0) return `its process failed ${state.failures} times in a row; it is started again in ${Math.ceil(wait / 1_000)} s`
     const started = start(options)
     state.running = started
-    const { name, version, tools } = manifest
+    const { name, version } = manifest
     const hello = await started.request('hello', { protocol, name, version }, AbortSignal.timeout(helloMs))
-    const specs = tools.map(({ spec }) => spec)
-    const why = 'why' in hello ? hello.why : whyNoGreeting(hello.value, specs)
+    const why = 'why' in hello ? hello.why : whyNoGreeting(hello.value, manifest)
     return why === undefined ? started : failed(`its process gave no proper greeting: ${why}`)
   }
 
@@ -114,15 +113,15 @@ export function createPluginProcess(options: ProcessOptions): PluginProcess {
 }
 
 /** A greeting may name the tools; they must be those that were approved. */
-function whyNoGreeting(value: unknown, specs: readonly { readonly name: string; readonly parameters: object }[]): string | undefined {
+function whyNoGreeting(value: unknown, { tools }: PluginManifest): string | undefined {
   if (!isObject(value) || value.protocol !== protocol)
     return `it speaks protocol ${quote(isObject(value) ? value.protocol : value)}, not ${protocol}`
-  if (value.tools === undefined) return undefined
-  const own = canonical(specs.map(({ name, parameters }) => ({ name, schema: parameters })))
+  const own = tools.map(({ spec }) => ({ name: spec.name, schema: spec.parameters }))
   const said = Array.isArray(value.tools)
     ? value.tools.map((tool) => (isObject(tool) ? { name: tool.name, schema: tool.schema } : tool))
     : value.tools
-  return canonical(said) === own ? undefined : 'it describes other tools than its manifest, which were approved'
+  const fits = said === undefined || canonical(said) === canonical(own)
+  return fits ? undefined : 'it describes other tools than its manifest, which were approved'
 }
 
 function start({ spawn, plan, closed }: ProcessOptions): Running {
@@ -135,7 +134,8 @@ function start({ spawn, plan, closed }: ProcessOptions): Running {
     bytes: number
     stderr: string
     broken?: string
-  } = { id: '', bytes: 0, stderr: '' }
+    sent: Promise<unknown>
+  } = { id: '', bytes: 0, stderr: '', sent: Promise.resolve() }
 
   function settle(reply: Reply): void {
     state.open?.take(reply)
@@ -150,30 +150,21 @@ function start({ spawn, plan, closed }: ProcessOptions): Running {
   }
 
   function obey(line: string): void {
-    const message = parseJson(line)
-    if (!isObject(message) || message.jsonrpc !== '2.0') {
-      stop(`it printed what is not JSON-RPC: ${quote(line.slice(0, 80))}`)
-      return
-    }
-    const { id, method, params, result, error } = message
-    const isOutput = method === 'output' && isObject(params)
-    const about = isOutput ? params.id : id
-    if (about !== undefined && (about !== state.id || !state.open)) stop(`it answered call ${quote(about)}, which is not open`)
-    else if (isOutput) state.open?.output?.(typeof params.text === 'string' ? params.text : '')
-    else if (isObject(error)) settle({ value: { error: typeof error.message === 'string' ? error.message : quote(error) } })
-    else if (id !== undefined) settle({ value: result ?? null })
+    const said = readMessage(line, state.open && state.id)
+    if ('broken' in said) stop(said.broken)
+    else if ('output' in said) state.open?.output?.(said.output)
+    else if ('value' in said) settle(said)
   }
 
   function onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void {
     state.bytes += chunk.length
     if (state.bytes > floodBytes) stop(`it printed more than ${floodBytes} bytes in one call`)
     if (from === 'stderr') state.stderr = (state.stderr + new TextDecoder().decode(chunk)).slice(-1_000)
-    else if (!over.signal.aborted)
-      for (const line of splitter.push(chunk)) {
-        if (over.signal.aborted) return
-        if (line.ok) obey(line.text)
-        else stop(line.error)
-      }
+    if (from === 'stderr' || over.signal.aborted) return
+    for (const line of splitter.push(chunk)) {
+      if (!line.ok) stop(line.error)
+      else if (!over.signal.aborted) obey(line.text)
+    }
   }
 
   const running = spawn({ ...plan, stdin: pipe.theirs, readOnly: true, signal: AbortSignal.any([over.signal, closed]), onOutput })
@@ -193,17 +184,36 @@ function start({ spawn, plan, closed }: ProcessOptions): Running {
       Object.assign(state, { id: crypto.randomUUID(), bytes: 0 })
       const { promise, resolve } = Promise.withResolvers<Reply>()
       state.open = { take: resolve, output }
-      const send = (message: object) => writeWhole(pipe.ours, `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`, over.signal)
+      const send = (message: object) => {
+        const line = `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`
+        // One whole message after the other, also when the pipe is full.
+        state.sent = state.sent.then(() => over.signal.aborted || writeWhole(pipe.ours, line, over.signal))
+      }
       const cancel = async () => {
-        void send({ method: 'cancel', params: { id: state.id } })
+        send({ method: 'cancel', params: { id: state.id } })
         if ((await within(cancelMs, promise)) === undefined) stop(`it did not answer "${method}" in time`)
       }
       signal.addEventListener('abort', cancel, { once: true })
-      void send({ id: state.id, method, params })
+      send({ id: state.id, method, params })
       if (signal.aborted) void cancel()
       return promise.finally(() => signal.removeEventListener('abort', cancel))
     },
   }
+}
+
+type Said = { readonly broken: string } | { readonly output: string } | { readonly value: unknown } | { readonly ignored: true }
+
+/** @param open the id of the open call, if there is one */
+function readMessage(line: string, open: string | undefined): Said {
+  const message = parseJson(line)
+  if (!isObject(message) || message.jsonrpc !== '2.0') return { broken: `it printed what is not JSON-RPC: ${quote(line.slice(0, 80))}` }
+  const { id, method, params, result, error } = message
+  const isOutput = method === 'output' && isObject(params)
+  const about = isOutput ? params.id : id
+  if (about === undefined) return { ignored: true }
+  if (about !== open) return { broken: `it answered call ${quote(about)}, which is not open` }
+  if (isOutput) return { output: typeof params.text === 'string' ? params.text : '' }
+  return { value: isObject(error) ? { error: typeof error.message === 'string' ? error.message : quote(error) } : (result ?? null) }
 }
 
 function howItEnded(ended: SpawnResult): string {
