@@ -69,6 +69,22 @@ test('an installation runs nothing, and shows what the plugin may do; a second w
   expect(existsSync(ran)).toBe(false)
 })
 
+test('an update copies the folder again, and what changed waits for a new approval', async () => {
+  using at = nest()
+  at.config('\n')
+  const from = plugin(join(at.dir, 'from'))
+  await at.run(['plugin', 'install', from, '--yes'])
+  expect((await at.run(['plugin', 'update', 'echo-plugin'], { through: alone })).stdout).toContain(
+    'it is approved already, with exactly these files',
+  )
+  writeFileSync(join(from, 'echo-plugin'), '#!/bin/sh\necho 2\n')
+  const { stdout, stderr } = await at.run(['plugin', 'update', 'echo-plugin'], { through: alone })
+  expect([stdout.includes('+echo 2'), stderr.includes('it does not run yet')]).toEqual([true, true])
+  expect((await turn(at, ['--sandbox', 'none'])).code).toBe(3)
+  expect((await at.run(['plugin', 'update', 'echo-plugin', '--yes'])).stdout).toContain('approved: echo-plugin')
+  expect((await turn(at, ['--sandbox', 'none'])).stdout).toContain('told: 2')
+})
+
 const sandboxes = [['none', test] as const, ['bubblewrap', test.if(needs('bwrap'))] as const]
 
 describe.each(sandboxes)('with --sandbox %s', (sandbox, tried) => {

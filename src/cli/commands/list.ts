@@ -31,6 +31,7 @@ export const commands: List = [
   { name: 'plugin list', about: 'List the plugins', load: async () => (await import('./tools/plugin.ts')).list },
   { name: 'plugin show', about: 'Print what a plugin may do, and what changed', load: async () => (await import('./tools/plugin.ts')).show },
   { name: 'plugin install', about: 'Copy a plugin into the home and ask to approve it', load: async () => (await import('./tools/plugin.ts')).install },
+  { name: 'plugin update', about: 'Copy a plugin again from its folder', load: async () => (await import('./tools/plugin.ts')).update },
   { name: 'plugin approve', about: 'Approve exactly the files that are there now', load: async () => (await import('./tools/plugin.ts')).approve },
   { name: 'plugin enable', about: 'Offer its tools again', load: async () => (await import('./tools/plugin.ts')).enable },
   { name: 'plugin disable', about: 'No longer offer its tools', load: async () => (await import('./tools/plugin.ts')).disable },

@@ -1,5 +1,7 @@
 /** Defines what provides further tools, and the runtime that executes the calls of a turn. */
 
+import type { Config } from '../../config/config.ts'
+import type { HomePaths } from '../../config/paths.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
 import type { Act, ChangePorts, Judge, Question, Tool } from '../../runtime/port.ts'
 import type { SandboxName } from '../../sandbox/contract.ts'
@@ -37,6 +39,8 @@ export type SourcedTool = Tool & {
 
 /** Finds extra tools; called before each turn. It returns the same array while nothing has changed. */
 export type ToolSource = (deps: ToolDeps) => Promise<readonly SourcedTool[]>
+
+export type StandingSetup = { readonly config: Pick<Config, 'tools'>; readonly paths: Pick<HomePaths, 'home'> }
 
 export type ToolSelection = {
   /** All built-in tools, some of them, or none. */

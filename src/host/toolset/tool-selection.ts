@@ -1,13 +1,11 @@
 /** Defines which tools a turn may use. */
 
 import { existsSync } from 'node:fs'
-import type { Config } from '../../config/config.ts'
-import type { HomePaths } from '../../config/paths.ts'
 import { didYouMean } from '../../kit/text.ts'
 import type { Log, Message, Provider, ToolSpec } from '../../runtime/port.ts'
 import { toolKinds } from '../../tools/list.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
-import type { ToolSelection } from './contract.ts'
+import type { StandingSetup, ToolSelection } from './contract.ts'
 
 export function hasTools({ builtIn, more }: ToolSelection): boolean {
   return builtIn.length > 0 || more !== undefined
@@ -19,14 +17,8 @@ export function approvedPlugins(home: string): string {
 }
 
 /** Tells whether every turn offers executables that the configuration names, or plugins. */
-export function hasStandingTools({
-  config,
-  paths,
-}: {
-  readonly config: Pick<Config, 'tools'>
-  readonly paths: Pick<HomePaths, 'home'>
-}): boolean {
-  return config.tools.executables.length > 0 || existsSync(approvedPlugins(paths.home))
+export function hasStandingTools({ config: { tools }, paths: { home } }: StandingSetup): boolean {
+  return tools.executables.length > 0 || existsSync(approvedPlugins(home))
 }
 
 export const builtInTools: ToolSelection = { builtIn: 'all' }

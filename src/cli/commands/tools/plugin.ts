@@ -13,7 +13,7 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { isPluginName } from '../../../host/toolset/plugins/manifest.ts'
 import { pluginLanguages, pluginTemplate } from '../../../host/toolset/plugins/plugin-template.ts'
 import { whyNotOffered } from '../../../host/toolset/plugins/plugin-tools.ts'
-import { openPlugins, type Plugin, type Plugins, type SoundPlugin } from '../../../host/toolset/plugins/plugins.ts'
+import { differenceOf, openPlugins, type Plugin, type Plugins, type SoundPlugin } from '../../../host/toolset/plugins/plugins.ts'
 import { testPlugin } from '../../../host/toolset/plugins/test-plugin.ts'
 import { count, cut, flat, visible } from '../../../kit/text.ts'
 import { isToolName } from '../../../tools/executable/description.ts'
@@ -105,7 +105,7 @@ function describe(plugin: SoundPlugin): string {
 }
 
 function printDifference({ process: { stdout, env } }: CliContext, plugins: Plugins, plugin: SoundPlugin): void {
-  const set = plugins.differenceOf(plugin)
+  const set = differenceOf(plugins, plugin)
   if (set === undefined || set.changes.length === 0) return
   stdout.write('changed since it was approved:\n')
   stdout.write(coloured(differenceLines(set, questionFold), isTerminal(1) && wantsColor(env)))
@@ -153,16 +153,33 @@ export const install = command({
     ['./echo-plugin --yes', 'approves it, too'],
   ],
   exits: [3],
-  async run(context, { yes = false }, { source }) {
-    const plugins = openPlugins(context.home)
-    const from = resolve(context.cwd, source)
-    const name = await plugins.install(from, from)
-    const plugin = plugins.sound(name)
-    context.process.stdout.write(`installed: ${plugin.folder}\n`)
-    if (!(await approved(context, plugins, plugin, yes)))
-      context.process.stderr.write(`it does not run yet; approve it with: braidclaw plugin approve ${name}\n`)
+  run(context, { yes = false }, { source }) {
+    return copied(context, yes, resolve(context.cwd, source))
   },
 })
+
+export const update = command({
+  flags: yesFlag,
+  args: known,
+  examples: [['echo-plugin', 'copies the folder again that it was installed from, shows what changed, and asks']],
+  exits: [3],
+  run(context, { yes = false }, { name }) {
+    const { entry } = openPlugins(context.home).find(name)
+    if (entry?.source === undefined) throw commandError(`${name} was not installed from a folder; change its files, then approve it`)
+    return copied(context, yes, entry.source, name)
+  },
+})
+
+/** Copies a plugin into the home, in place of the one of the name `replace`, and asks whether it may run. */
+async function copied(context: CliContext, yes: boolean, from: string, replace?: string): Promise<void> {
+  const plugins = openPlugins(context.home)
+  const name = await plugins.install(from, from, replace)
+  const plugin = plugins.sound(name)
+  context.process.stdout.write(`installed: ${plugin.folder}\n`)
+  if (plugin.state === 'approved') context.process.stdout.write('it is approved already, with exactly these files\n')
+  else if (!(await approved(context, plugins, plugin, yes)))
+    context.process.stderr.write(`it does not run yet; approve it with: braidclaw plugin approve ${name}\n`)
+}
 
 /** Makes a command that changes what is kept of one plugin. */
 function change(does: string, work: (plugins: Plugins, name: string) => Promise<unknown>, done: string) {

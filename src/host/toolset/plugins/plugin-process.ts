@@ -137,23 +137,18 @@ function start({ spawn, plan, closed }: ProcessOptions): Running {
     sent: Promise<unknown>
   } = { id: '', bytes: 0, stderr: '', sent: Promise.resolve() }
 
-  function settle(reply: Reply): void {
-    state.open?.take(reply)
-    delete state.open
-  }
-
   /** Ends a process that does what it must not. */
   function stop(why: string): void {
     state.broken ??= why
     over.abort()
-    settle({ why: state.broken })
+    state.open?.take({ why: state.broken })
   }
 
   function obey(line: string): void {
     const said = readMessage(line, state.open && state.id)
     if ('broken' in said) stop(said.broken)
     else if ('output' in said) state.open?.output?.(said.output)
-    else if ('value' in said) settle(said)
+    else if ('value' in said) state.open?.take(said)
   }
 
   function onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void {
@@ -174,6 +169,12 @@ function start({ spawn, plan, closed }: ProcessOptions): Running {
     for (const end of [pipe.ours, pipe.theirs]) closeSync(end)
   })
 
+  function send(message: object): void {
+    const line = `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`
+    // One whole message after the other, also when the pipe is full.
+    state.sent = state.sent.then(() => over.signal.aborted || writeWhole(pipe.ours, line, over.signal))
+  }
+
   return {
     usedAt: 0,
     isSound: () => state.broken === undefined,
@@ -183,12 +184,11 @@ function start({ spawn, plan, closed }: ProcessOptions): Running {
       // Nobody can guess the next one and answer before it is asked.
       Object.assign(state, { id: crypto.randomUUID(), bytes: 0 })
       const { promise, resolve } = Promise.withResolvers<Reply>()
-      state.open = { take: resolve, output }
-      const send = (message: object) => {
-        const line = `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`
-        // One whole message after the other, also when the pipe is full.
-        state.sent = state.sent.then(() => over.signal.aborted || writeWhole(pipe.ours, line, over.signal))
+      const take = (reply: Reply) => {
+        delete state.open
+        resolve(reply)
       }
+      state.open = { take, output }
       const cancel = async () => {
         send({ method: 'cancel', params: { id: state.id } })
         if ((await within(cancelMs, promise)) === undefined) stop(`it did not answer "${method}" in time`)

@@ -4,7 +4,7 @@ import { expect, test } from 'bun:test'
 import { appendFileSync, chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openPlugins } from './plugins.ts'
+import { differenceOf, openPlugins } from './plugins.ts'
 
 function stage() {
   const root = mkdtempSync(join(tmpdir(), 'braidclaw-plugins-'))
@@ -47,7 +47,7 @@ test('a changed, added or removed file takes the approval away, with the differe
   appendFileSync(join(folder, 'run'), 'rm -rf /\n')
   writeFileSync(join(folder, 'new.py'), 'x')
   expect(at.states()).toEqual([['echo', 'changed']])
-  const set = at.plugins.differenceOf(at.sound('echo'))
+  const set = differenceOf(at.plugins, at.sound('echo'))
   expect(set?.changes.map(({ path, before, after }) => [path, before !== undefined, after !== undefined])).toEqual([
     ['new.py', false, true],
     ['run', true, true],
@@ -101,7 +101,7 @@ test('a new version in its place has to be approved again, and is compared with 
   at.put(from, 'echo', '0.2.0')
   await at.plugins.install(from, from, 'echo')
   expect(at.states()).toEqual([['echo', 'changed']])
-  const set = at.plugins.differenceOf(at.sound('echo'))
+  const set = differenceOf(at.plugins, at.sound('echo'))
   const [manifest] = set?.changes ?? []
   expect(manifest?.path).toBe('manifest.toml')
   expect(Buffer.from((manifest && set?.content(manifest, 'before', 9_999)) ?? []).toString()).toContain('version = "0.1.0"')

@@ -185,20 +185,21 @@ function createReader(home: string) {
       const wanted = of === 'all' ? names(root) : [...book].flatMap(([name, { enabled, approved }]) => (enabled && approved ? [name] : []))
       return wanted.map((name) => inspect(name, book))
     },
-    /** Returns what changed since the approval; undefined for a plugin that was never approved. */
-    differenceOf({ folder, entry, files }: SoundPlugin): ChangeSet | undefined {
-      if (entry?.approved === undefined) return undefined
-      const { digest, files: before } = entry.approved
-      const paths = [...new Set([...Object.keys(before), ...Object.keys(files.files)])].filter((path) => before[path] !== files.files[path])
-      const changes = paths.toSorted().map((path): Change => ({ path, before: stateOf(before[path]), after: stateOf(files.files[path]) }))
-      const content: ChangeSet['content'] = ({ path }, side, maxBytes) => {
-        const at = join(side === 'before' ? copyPath(digest) : folder, path)
-        const found = lstatSync(at, { throwIfNoEntry: false })
-        return found?.isFile() && found.size <= maxBytes ? readFileSync(at) : undefined
-      }
-      return { stage: 'proposed', changes, content }
-    },
   }
+}
+
+/** Returns what changed since the approval; undefined for a plugin that was never approved. */
+export function differenceOf({ copyPath }: Pick<Plugins, 'copyPath'>, { folder, entry, files }: SoundPlugin): ChangeSet | undefined {
+  if (entry?.approved === undefined) return undefined
+  const { digest, files: before } = entry.approved
+  const paths = [...new Set([...Object.keys(before), ...Object.keys(files.files)])].filter((path) => before[path] !== files.files[path])
+  const changes = paths.toSorted().map((path): Change => ({ path, before: stateOf(before[path]), after: stateOf(files.files[path]) }))
+  const content: ChangeSet['content'] = ({ path }, side, maxBytes) => {
+    const at = join(side === 'before' ? copyPath(digest) : folder, path)
+    const found = lstatSync(at, { throwIfNoEntry: false })
+    return found?.isFile() && found.size <= maxBytes ? readFileSync(at) : undefined
+  }
+  return { stage: 'proposed', changes, content }
 }
 
 function names(root: string): readonly string[] {
