@@ -1,6 +1,7 @@
 /** Implements `plugin list | show | approve | remove | enable | disable | install`: what programs of others may do here. */
 
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext } from '../../../channels/terminal/context.ts'
@@ -10,6 +11,7 @@ import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { questionFold } from '../../../host/changes/change-lines.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { fetchPlugin, isRemote } from '../../../host/toolset/plugins/fetch-plugin.ts'
 import { isPluginName } from '../../../host/toolset/plugins/manifest.ts'
 import { pluginLanguages, pluginTemplate } from '../../../host/toolset/plugins/plugin-template.ts'
 import { whyNotOffered } from '../../../host/toolset/plugins/plugin-tools.ts'
@@ -147,25 +149,27 @@ async function approved(context: CliContext, plugins: Plugins, plugin: SoundPlug
 
 export const install = command({
   flags: yesFlag,
-  args: { source: { type: 'text', about: 'A folder with a manifest.toml' } },
+  args: { source: { type: 'text', about: 'A folder with a manifest.toml, git+URL#REF or npm:NAME@VERSION' } },
   examples: [
     ['./echo-plugin', 'copies the folder, shows what it may do, and asks; nothing of it runs'],
     ['./echo-plugin --yes', 'approves it, too'],
+    ['git+https://example.org/echo-plugin.git#v1.0', 'one commit of a repository'],
+    ['npm:echo-plugin@1.0.0', 'a package, without its scripts'],
   ],
   exits: [3],
   run(context, { yes = false }, { source }) {
-    return copied(context, yes, resolve(context.cwd, source))
+    return copied(context, yes, isRemote(source) ? source : resolve(context.cwd, source))
   },
 })
 
 export const update = command({
   flags: yesFlag,
   args: known,
-  examples: [['echo-plugin', 'copies the folder again that it was installed from, shows what changed, and asks']],
+  examples: [['echo-plugin', 'fetches it again from where it came, shows what changed, and asks']],
   exits: [3],
   run(context, { yes = false }, { name }) {
     const { entry } = openPlugins(context.home).find(name)
-    if (entry?.source === undefined) throw commandError(`${name} was not installed from a folder; change its files, then approve it`)
+    if (entry?.source === undefined) throw commandError(`${name} was not installed by a command; change its files, then approve it`)
     return copied(context, yes, entry.source, name)
   },
 })
@@ -173,7 +177,15 @@ export const update = command({
 /** Copies a plugin into the home, in place of the one of the name `replace`, and asks whether it may run. */
 async function copied(context: CliContext, yes: boolean, from: string, replace?: string): Promise<void> {
   const plugins = openPlugins(context.home)
-  const name = await plugins.install(from, from, replace)
+  const place = mkdtempSync(join(tmpdir(), 'braidclaw-plugin-'))
+  const fetched = join(place, 'plugin')
+  let name: string
+  try {
+    if (isRemote(from)) await fetchPlugin(loadSetup(context), from, fetched)
+    name = await plugins.install(isRemote(from) ? fetched : from, from, replace)
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
   const plugin = plugins.sound(name)
   context.process.stdout.write(`installed: ${plugin.folder}\n`)
   if (plugin.state === 'approved') context.process.stdout.write('it is approved already, with exactly these files\n')

@@ -28,7 +28,7 @@ export type PluginFiles =
   | { readonly ok: true; readonly digest: string; readonly files: FileDigests; readonly stamp: string }
   | { readonly ok: false; readonly why: string }
 
-const mostFiles = 5_000
+export const mostFiles = 5_000
 const mostBytes = 128 * 1024 * 1024
 const mostDepth = 16
 

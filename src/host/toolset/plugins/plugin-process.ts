@@ -124,18 +124,20 @@ function whyNoGreeting(value: unknown, { tools }: PluginManifest): string | unde
   return fits ? undefined : 'it describes other tools than its manifest, which were approved'
 }
 
+type ProcessState = {
+  id: string
+  open?: { take(reply: Reply): void; output?: ((text: string) => void) | undefined }
+  bytes: number
+  stderr: string
+  broken?: string
+  sent: Promise<unknown>
+}
+
 function start({ spawn, plan, closed }: ProcessOptions): Running {
   const pipe = openInput(openLibc())
   const over = new AbortController()
   const splitter = createLineSplitter(maxLineBytes)
-  const state: {
-    id: string
-    open?: { take(reply: Reply): void; output?: ((text: string) => void) | undefined }
-    bytes: number
-    stderr: string
-    broken?: string
-    sent: Promise<unknown>
-  } = { id: '', bytes: 0, stderr: '', sent: Promise.resolve() }
+  const state: ProcessState = { id: '', bytes: 0, stderr: '', sent: Promise.resolve() }
 
   /** Ends a process that does what it must not. */
   function stop(why: string): void {
