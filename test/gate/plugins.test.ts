@@ -69,6 +69,18 @@ test('an installation runs nothing, and shows what the plugin may do; a second w
   expect(existsSync(ran)).toBe(false)
 })
 
+test('at a terminal an installation asks: a no approves nothing, a yes exactly these files', async () => {
+  using at = nest()
+  at.config('\n')
+  const from = plugin(join(at.dir, 'from'))
+  const no = await at.terminal(['plugin', 'install', from], [['[y/N]', 'n\r']])
+  expect([no.code, no.stdout.includes('echo-plugin was not approved')]).toEqual([3, true])
+  expect((await at.run(['plugin', 'list'])).stdout).toMatch(/not approved$/m)
+  const yes = await at.terminal(['plugin', 'approve', 'echo-plugin'], [['[y/N]', 'y\r']])
+  expect([yes.code, yes.stdout.includes('approved: echo-plugin')]).toEqual([0, true])
+  expect((await at.run(['plugin', 'list'])).stdout).toMatch(/ approved$/m)
+})
+
 test('an update copies the folder again, and what changed waits for a new approval', async () => {
   using at = nest()
   at.config('\n')
@@ -229,14 +241,17 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
 })
 `
 
-confined('a process that stays serves all calls of a conversation from inside the sandbox, and ends with it', async () => {
-  using at = home()
-  at.file('notes.txt', 'x')
-  plugin(planted(at), served, { serve: serve.replace('WORKSPACE', JSON.stringify(join(at.workspace, 'notes.txt'))) })
-  expect((await at.run(['plugin', 'approve', 'echo-plugin', '--yes'])).stdout).toContain('serve runs as long as the conversation')
-  const { env } = scripted(at, [call('echo', { n: 1 }), call('echo', { n: 2 }), { text: 'told: {{last_tool_result}}' }])
-  const { stdout, code } = await at.run(['agent', '-m', 'go', '--auto'], { env, through: alone })
-  expect([code, stdout]).toEqual([0, 'told: call 2, sees false\n'])
-  const rows: { sandbox?: string }[] = JSON.parse((await at.run(['receipt', 'list', '--json'])).stdout)
-  expect(rows.map(({ sandbox }) => sandbox)).toEqual(['bubblewrap', 'bubblewrap'])
-})
+test.if(needs('bwrap', 'node'))(
+  'a process that stays serves all calls of a conversation from inside the sandbox, and ends with it',
+  async () => {
+    using at = home()
+    at.file('notes.txt', 'x')
+    plugin(planted(at), served, { serve: serve.replace('WORKSPACE', JSON.stringify(join(at.workspace, 'notes.txt'))) })
+    expect((await at.run(['plugin', 'approve', 'echo-plugin', '--yes'])).stdout).toContain('serve runs as long as the conversation')
+    const { env } = scripted(at, [call('echo', { n: 1 }), call('echo', { n: 2 }), { text: 'told: {{last_tool_result}}' }])
+    const { stdout, code } = await at.run(['agent', '-m', 'go', '--auto'], { env, through: alone })
+    expect([code, stdout]).toEqual([0, 'told: call 2, sees false\n'])
+    const rows: { sandbox?: string }[] = JSON.parse((await at.run(['receipt', 'list', '--json'])).stdout)
+    expect(rows.map(({ sandbox }) => sandbox)).toEqual(['bubblewrap', 'bubblewrap'])
+  },
+)
