@@ -1,6 +1,5 @@
 /** Offers the tools of approved plugins: each runs in the sandbox with what its manifest declares and nothing else. */
 
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText } from '../../../kit/errors.ts'
 import { visible } from '../../../kit/text.ts'
@@ -12,18 +11,17 @@ import type { Setup } from '../../api.ts'
 import { policyOf } from '../../setup/effective-policy.ts'
 import type { SourcedTool, ToolDeps, ToolSource } from '../contract.ts'
 import { builtInNames } from '../tool-selection.ts'
-import { manifestName, type PluginManifest, readManifest } from './manifest.ts'
+import type { PluginManifest } from './manifest.ts'
 import { createPluginProcess } from './plugin-process.ts'
-import { openPlugins, type Plugin, type Plugins, type SoundPlugin } from './plugins.ts'
+import { checkFolder, openPlugins, type Plugin, type Plugins, type SoundPlugin } from './plugins.ts'
 
-/** Holds what the tools of one plugin need. `folder` is the private copy of its files. */
-export type PluginHost = {
+/** Holds what the tools of one plugin need: `folder` is the private copy of its files, `source` is where it is installed. */
+type PluginHost = {
   readonly setup: Setup
   readonly deps: ToolDeps
   readonly manifest: PluginManifest
   readonly folder: string
   readonly digest: string
-  /** Where the plugin is installed, for messages and records. */
   readonly source: string
   /** @returns why it may not run any more */
   readonly changed: () => string | undefined
@@ -40,50 +38,42 @@ export function pluginTools(setup: Setup): ToolSource {
   }
 
   return async (deps) => {
-    const sound = soundPlugins(plugins, tell)
-    const key = sound.map(({ name, files }) => `${name} ${files.digest}`).join('\n')
-    if (state.key === key) return state.tools
-    const tools = sound.flatMap((plugin) => toolsOf(hostOf(plugin, { setup, deps, plugins })))
-    Object.assign(state, { key, tools: distinct(tools, tell) })
-    return state.tools
-  }
-}
-
-function soundPlugins(plugins: Plugins, tell: (line: string) => void): readonly SoundPlugin[] {
-  try {
-    return plugins.list('enabled').flatMap((plugin) => {
-      const why = whyNotOffered(plugin)
-      if (plugin.state === 'approved') return [plugin]
-      if (why !== undefined) tell(`plugin ${visible(plugin.name)} is not offered: ${why}`)
+    try {
+      const found = plugins.list('enabled')
+      for (const plugin of found)
+        if (plugin.state !== 'approved') tell(`plugin ${visible(plugin.name)} is not offered: ${whyNotOffered(plugin)}`)
+      const sound = found.filter((plugin): plugin is SoundPlugin => plugin.state === 'approved')
+      const key = sound.map(({ name, files }) => `${name} ${files.digest}`).join('\n')
+      if (state.key === key) return state.tools
+      const tools = sound.flatMap(({ name, folder, files }) => {
+        const { digest } = files
+        const copy = plugins.copyOf(folder, files)
+        // The manifest of the copy, whose bytes are those that were approved.
+        const { manifest } = checkFolder(copy, folder)
+        return toolsOf({ setup, deps, manifest, folder: copy, digest, source: folder, changed: () => whyChanged(plugins, name, digest) })
+      })
+      Object.assign(state, { key, tools: distinct(tools, tell) })
+      return state.tools
+    } catch (error) {
+      tell(errorText(error))
       return []
-    })
-  } catch (error) {
-    tell(errorText(error))
-    return []
+    }
   }
 }
 
+/** Returns why a plugin that is approved and enabled, or was, is not offered; undefined when it is. */
 export function whyNotOffered(plugin: Plugin): string | undefined {
   if (plugin.state === 'changed')
     return `its files changed after they were approved; look at them and run: braidclaw plugin approve ${plugin.name}`
   return plugin.state === 'broken' ? plugin.problems.map(visible).join('; ') : undefined
 }
 
-type Hosting = { readonly setup: Setup; readonly deps: ToolDeps; readonly plugins: Plugins }
-
-/** The manifest is read from the copy, whose bytes are those that were approved. */
-function hostOf({ name, folder, files }: SoundPlugin, { setup, deps, plugins }: Hosting): PluginHost {
-  const copy = plugins.copyOf(folder, files)
-  const read = readManifest(readFileSync(join(copy, manifestName), 'utf8'))
-  if (!read.ok) throw new Error(`${copy}: ${read.problems.join('; ')}`)
-  const changed = () => {
-    const now = plugins.list('enabled').find((plugin) => plugin.name === name)
-    if (now === undefined) return `plugin ${name} was disabled or removed`
-    const why = whyNotOffered(now)
-    if (why !== undefined) return `plugin ${name}: ${why}`
-    return now.state !== 'broken' && now.files.digest === files.digest ? undefined : `plugin ${name} was replaced by another version`
-  }
-  return { setup, deps, manifest: read.manifest, folder: copy, digest: files.digest, source: folder, changed }
+function whyChanged(plugins: Plugins, name: string, digest: string): string | undefined {
+  const now = plugins.list('enabled').find((plugin) => plugin.name === name)
+  if (now === undefined) return `plugin ${name} was disabled or removed`
+  const why = whyNotOffered(now)
+  if (why !== undefined) return `plugin ${name}: ${why}`
+  return now.state !== 'broken' && now.files.digest === digest ? undefined : `plugin ${name} was replaced by another version`
 }
 
 /** @returns the tools of one plugin */
@@ -92,7 +82,6 @@ export function toolsOf(host: PluginHost): readonly SourcedTool[] {
   const { files, hosts } = manifest.permissions
   const { around, kind } = surroundings(host)
   const { maxOutputBytes, closed } = deps
-  const program = (path: string) => ({ path, real: path, copy: path, folder })
   const plan = {
     argv: [join(folder, manifest.process ?? '')],
     cwd: around.workspace,
@@ -102,9 +91,10 @@ export function toolsOf(host: PluginHost): readonly SourcedTool[] {
   const process = createPluginProcess({ manifest, spawn: around.spawn, plan, maxOutputBytes, closed })
   return manifest.tools.map(({ spec, command }): SourcedTool => {
     const file = command ?? manifest.process ?? ''
+    const path = join(folder, file)
     const tool = executableTool({
       spec,
-      program: program(join(folder, file)),
+      program: { path, real: path, copy: path, folder },
       sha256: digest,
       around,
       risk: setup.config.security.allowTools.includes(spec.name) ? 'low' : 'medium',

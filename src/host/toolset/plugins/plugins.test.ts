@@ -1,7 +1,7 @@
 /** Tests what of a home's plugins is approved, and that nothing else ever is. */
 
 import { expect, test } from 'bun:test'
-import { appendFileSync, chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { differenceOf, openPlugins } from './plugins.ts'
@@ -61,7 +61,8 @@ test('a changed, added or removed file takes the approval away, with the differe
   rmSync(join(folder, 'new.py'))
   writeFileSync(join(folder, 'run'), '#!/bin/sh\ncat\n')
   expect(at.states()).toEqual([['echo', 'approved']])
-  expect(existsSync(join(copy, 'run'))).toBe(true)
+  appendFileSync(join(copy, 'run'), 'changed by a plugin that ran without a sandbox\n')
+  expect(readFileSync(join(at.plugins.copyOf(folder, at.sound('echo').files), 'run'), 'utf8')).toBe('#!/bin/sh\ncat\n')
 })
 
 test('disabled it stays approved, removed it leaves nothing', async () => {

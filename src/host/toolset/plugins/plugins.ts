@@ -176,7 +176,12 @@ function createReader(home: string) {
     /** Returns the private copy of exactly these files. @throws FailureError when they cannot be copied */
     copyOf(folder: string, { digest }: WholeFiles): string {
       const copy = copyPath(digest)
-      if (!existsSync(copy)) copyPlugin(folder, copy, digest)
+      const kept = existsSync(copy) ? readPluginFiles(copy) : undefined
+      if (!kept?.ok || kept.digest !== digest) {
+        // A plugin that ran without a sandbox may have changed it.
+        rmSync(copy, { recursive: true, force: true })
+        copyPlugin(folder, copy, digest)
+      }
       return realpathSync(copy)
     },
     /** Looks at every folder, or only at the plugins that are approved and enabled. */
