@@ -233,7 +233,7 @@ export const create = command({
 export const test = command({
   flags: sandboxFlag,
   args: { path: { type: 'text', about: 'The folder of a plugin' } },
-  examples: [['./shout', 'runs its tools in the sandbox, on an empty workspace; exit 1 when a test fails']],
+  examples: [['./shout', 'runs its tools in the sandbox; exit 1 when a test fails']],
   async run(context, { sandbox = 'auto' }, { path }) {
     const setupIn = (workspace: string) => loadSetup(context, { workspace })
     const tested = await testPlugin(context.home, { folder: resolve(context.cwd, path), sandbox, setupIn })
