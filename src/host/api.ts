@@ -24,7 +24,7 @@ import type { Schedules } from './contract/schedules-api.ts'
 import type { CostQuery, CostReport } from './cost/cost.ts'
 import type { EventHub } from './events/host-event.ts'
 import type { Telemetry } from './events/telemetry/open-telemetry.ts'
-import type { ToolRuntime, ToolSelection } from './toolset/tool-selection.ts'
+import type { ToolRuntime, ToolSelection } from './toolset/contract.ts'
 
 export type Environment = Readonly<Partial<Record<string, string>>>
 

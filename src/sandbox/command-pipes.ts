@@ -2,6 +2,7 @@
 
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
+import { hasCode } from '../kit/errors.ts'
 import type { SpawnPlan } from './contract.ts'
 import type { Libc } from './libc.ts'
 
@@ -83,6 +84,35 @@ function openPipe(libc: Libc, flags: { readonly reading: number; readonly writin
   }
 }
 
+/**
+ * Writes in parts, because a long text fills the pipe. @returns false when the reader has ended, or the signal aborted before it read
+ * everything
+ */
+export async function writeWhole(descriptor: number, text: string, signal?: AbortSignal): Promise<boolean> {
+  const bytes = Buffer.from(text)
+  try {
+    for (let sent = 0; sent < bytes.length; ) {
+      const more = writeSome(descriptor, bytes.subarray(sent))
+      sent += more
+      if (more === 0) await Bun.sleep(1)
+      if (signal?.aborted) return false
+    }
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** @returns 0 when the pipe is full */
+function writeSome(descriptor: number, bytes: Uint8Array): number {
+  try {
+    return writeSync(descriptor, bytes)
+  } catch (error) {
+    if (hasCode(error, 'EAGAIN')) return 0
+    throw error
+  }
+}
+
 export const failureCode = 126
 
 /**
@@ -122,7 +152,7 @@ export function commandLines({ argv, cwd, env, stdin, mark, descriptor }: Marked
     `cd -- ${quoted(cwd)} 2>/dev/null || { echo '${mark}its folder cannot be seen in the sandbox' >&2; exit ${failureCode}; }`,
     'unset OLDPWD',
     `command -v -- ${program} >/dev/null 2>&1 || { echo '${mark}the program does not exist in the sandbox' >&2; exit ${failureCode}; }`,
-    `exec ${words.map(quoted).join(' ')}${stdin === undefined ? '' : ` <<'${end}'\n${stdin}\n${end}`}`,
+    `exec ${words.map(quoted).join(' ')}${typeof stdin !== 'string' ? '' : ` <<'${end}'\n${stdin}\n${end}`}`,
     '}\n',
   ].join('\n')
 }

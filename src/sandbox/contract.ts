@@ -18,8 +18,11 @@ export type SpawnPlan = {
   readonly env: ChildEnvironment
   /** An abort kills every process that the command started. */
   readonly signal: AbortSignal
-  /** The whole standard input of the command, without NUL; it ends with a line break. Absent: the input is empty. */
-  readonly stdin?: string
+  /**
+   * A text is the whole standard input, without NUL; it ends with a line break. A number is a descriptor that the command reads; the caller
+   * closes it when the command has ended. Absent: the input is empty.
+   */
+  readonly stdin?: string | number
   /** Paths that this command may read in addition to the sandbox's own. */
   readonly readablePaths?: readonly ReadablePath[]
   /**

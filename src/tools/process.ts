@@ -76,7 +76,7 @@ async function run(plan: SpawnPlan, streams: Streams): Promise<SpawnResult> {
 
 function start({ argv, cwd, env, stdin }: SpawnPlan, { stdout, stderr }: Streams) {
   try {
-    const input = stdin === undefined ? 'ignore' : Buffer.from(`${stdin}\n`)
+    const input = typeof stdin === 'string' ? Buffer.from(`${stdin}\n`) : (stdin ?? 'ignore')
     return Bun.spawn([...argv], { cwd, env: { ...env }, stdin: input, stdout, stderr, detached: true })
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error))

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createHostContext } from '../../host/setup/context.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
-import type { ToolDeps } from '../../host/toolset/tool-selection.ts'
+import type { ToolDeps } from '../../host/toolset/contract.ts'
 import { createFifos } from '../../service/fifo/fifo-folder.ts'
 import { openLines } from '../../service/fifo/fifo-reader.ts'
 import { openWriter } from '../../service/fifo/fifo-writer.ts'
@@ -28,7 +28,10 @@ async function stage(toml = '', env: { readonly [name: string]: string } = {}) {
 
 const fifo = (more = '') => `default_provider = "b"\n[providers.models.b]\nkind = "fifo"\nmodel = "local-model"\n${more}`
 const far = 'default_provider = "a"\n[providers.models.a]\nkind = "anthropic"\nmodel = "claude-x"\n'
-const deps: ToolDeps = { spawn: () => Promise.reject(new Error('nothing is spawned here')), env: {}, maxOutputBytes: 1000 }
+const none = (): never => {
+  throw new Error('nothing is spawned here')
+}
+const deps: ToolDeps = { spawn: none, sandboxOn: none, closed: new AbortController().signal, env: {}, maxOutputBytes: 1000 }
 
 test('a brain on the FIFOs is asked for the model of the vendor it imitates, never for one of another', async () => {
   using plain = await stage()

@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { channelSettings, providerNamed } from '../../config/config.ts'
 import type { Setup } from '../../host/api.ts'
 import { providerFor } from '../../host/setup/provider-pool.ts'
-import { standingExecutables } from '../../host/toolset/executable-tools.ts'
-import { builtInNames, builtInTools, type SourcedTool, type ToolSelection, type ToolSource } from '../../host/toolset/tool-selection.ts'
+import type { SourcedTool, ToolSelection, ToolSource } from '../../host/toolset/contract.ts'
+import { mergeSources, standingExecutables } from '../../host/toolset/executable-tools.ts'
+import { builtInNames, builtInTools, hasStandingTools } from '../../host/toolset/tool-selection.ts'
 import { createFifoProvider } from '../../providers/fifo/fifo-provider.ts'
 import { seedModel } from '../../providers/fifo/seed-model.ts'
 import type { Provider } from '../../runtime/port.ts'
@@ -85,8 +86,8 @@ function clawTools(setup: Setup, { dir, alone, signal }: { readonly dir: string;
   // Expires before the executor's timeout, so that the message names the claw as the slow part.
   const exchange = exchangeIn(dir, { name: 'claw', timeoutMs: Math.max(500, toolTimeoutS * 1000 - 500) })
   const claw = clawSource(setup, exchange, signal)
-  const standing = alone || setup.config.tools.executables.length === 0 ? undefined : standingExecutables(setup)
-  const tools: ToolSelection = { ...(alone ? { builtIn: [] } : builtInTools), more: standing ? mergeTools(setup, standing, claw) : claw }
+  const standing = alone || !hasStandingTools(setup) ? undefined : standingExecutables(setup)
+  const tools: ToolSelection = { ...(alone ? { builtIn: [] } : builtInTools), more: standing ? mergeSources(setup, standing, claw) : claw }
   return { tools, exchange }
 }
 
@@ -120,21 +121,6 @@ function clawSource({ config, log }: Setup, { ask }: Exchange, stop: AbortSignal
     state.survey ??= surveyClaw(maxOutputBytes).finally(() => delete state.survey)
     const found = await (state.silent ? Promise.race([state.survey, Bun.sleep(SILENT_MS)]) : state.survey)
     return found?.tools ?? none
-  }
-}
-
-/** The operator's own tool has precedence over a claw tool of the same name. Returns the same array while neither source changes. */
-function mergeTools({ log }: Setup, own: ToolSource, claw: ToolSource): ToolSource {
-  const last: { of: readonly (readonly SourcedTool[])[]; all: readonly SourcedTool[] } = { of: [], all: [] }
-  return async (deps) => {
-    const found = [await own(deps), await claw(deps)]
-    if (found.every((tools, at) => tools === last.of[at]) && last.of.length > 0) return last.all
-    const [ours = [], theirs = []] = found
-    const clashing = theirs.filter((tool) => ours.some(({ name }) => name === tool.name))
-    for (const { name } of clashing)
-      log('warn', 'claw tool refused', { why: `the claw's "${name}" has the name of a tool of yours; rename one of them` })
-    Object.assign(last, { of: found, all: [...ours, ...theirs.filter((tool) => !clashing.includes(tool))] })
-    return last.all
   }
 }
 

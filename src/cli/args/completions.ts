@@ -8,6 +8,7 @@ import { openKeptChanges } from '../../host/records/integrity/open-kept-changes.
 import { agentsOf } from '../../host/setup/agent-profile.ts'
 import { policyOf } from '../../host/setup/effective-policy.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
+import { openPlugins } from '../../host/toolset/plugins/plugins.ts'
 import { createToolRuntime } from '../../host/toolset/tool-executor.ts'
 import type { HomeNames } from './command.ts'
 
@@ -26,6 +27,10 @@ const finders: { readonly [Kind in HomeNames]: (context: CliContext) => Promise<
     const kept = (await openKeptChanges(loadSetup(context), noMemory)).list()
     return ['last', ...kept.map(nameOf)]
   },
+  plugins: async ({ home }) =>
+    openPlugins(home)
+      .list()
+      .map(({ name }) => name),
   providers: async (context) => Object.keys(loadSetup(context).config.providers.models),
   async tokens(context) {
     const setup = loadSetup(context)

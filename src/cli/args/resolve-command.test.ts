@@ -63,10 +63,10 @@ describe('a word that is a command of another program is not asked of a model', 
   })
 
   test.each([
-    ...['plugin install x', 'sop', 'sop run deploy', 'mcp list', 'mcp', 'skill', 'skills list', 'wiggum run', 'acp', 'eval 1+1'],
+    ...['sop', 'sop run deploy', 'mcp list', 'mcp', 'skill', 'skills list', 'wiggum run', 'acp', 'eval 1+1'],
     ...['exec hello', 'plan', 'plan my weekend', 'sessions', 'fork last', 'agents', 'agents list', 'import a.json'],
-    ...['review', 'review main', 'apply x.diff', 'Plugin install x', 'plugins list', 'plugn install', 'skils list', 'mcp --json list'],
-    ...['--json mcp list', '-c plugin install x', 'extensions install https://example.org/x.git', 'mcp add x -- npx y', 'export'],
+    ...['review', 'review main', 'apply x.diff', 'plugins list', 'skils list', 'mcp --json list'],
+    ...['--json mcp list', 'extensions install https://example.org/x.git', 'mcp add x -- npx y', 'export'],
   ])('%s, which is a command of other programs and none of ours', (text) => {
     const line = text.split(' ')
     for (const stdin of ['terminal', 'nothing'] as const) {
@@ -80,7 +80,8 @@ describe('a word that is a command of another program is not asked of a model', 
     for (const line of [['review'], ['plan'], ['exec', 'hello'], ['apply', 'this']])
       expect(meaning(line, 'data')).toEqual(['filter', ...line])
     expect(meaning(['--', 'plugin', 'install', 'x'])).toEqual(['filter', '--', 'plugin', 'install', 'x'])
-    expect(meaning(['plugin', 'install', 'x'], 'data')).toContain('no command "plugin"')
+    expect(meaning(['mcp', 'list', 'x'], 'data')).toContain('no command "mcp"')
+    expect(meaning(['plugin', 'install', 'x'], 'data')).toEqual(['plugin install', 'x'])
   })
 
   test('no command of ours is in the list of the others, and each of theirs says what to do here', () => {

@@ -9,15 +9,18 @@ export type TextPosition = {
   readonly value?: { readonly line: number; readonly column: number }
 }
 
-/** Returns positions by dotted path; for a repeated path (arrays of tables) it returns the first position. */
+/** Returns positions by dotted path. Arrays of tables have two paths: `tools.1.name`, and `tools.name` for the first of them that has it. */
 export function locate(text: string): ReadonlyMap<string, TextPosition> {
   const places = new Map<string, TextPosition>()
   const at = positions(text)
   const record = (path: readonly string[], key: number, value?: number) => {
-    const name = path.join('.')
-    if (!places.has(name)) places.set(name, value === undefined ? at(key) : { ...at(key), value: at(value) })
+    const place = value === undefined ? at(key) : { ...at(key), value: at(value) }
+    const count = lengths.get(section.join('.'))
+    const indexed = count === undefined ? [] : [[...section, String(count - 1), ...path.slice(section.length)].join('.')]
+    for (const name of [path.join('.'), ...indexed]) if (!places.has(name)) places.set(name, place)
   }
   let section: readonly string[] = []
+  const lengths = new Map<string, number>()
   let i = text.charCodeAt(0) === 0xfeff ? 1 : 0
   while (i < text.length) {
     i = blank(text, i)
@@ -26,6 +29,7 @@ export function locate(text: string): ReadonlyMap<string, TextPosition> {
       const start = i
       const key = readKey(text, text[i + 1] === '[' ? i + 2 : i + 1)
       section = key.path
+      if (text[i + 1] === '[') lengths.set(section.join('.'), (lengths.get(section.join('.')) ?? 0) + 1)
       record(section, start)
       i = endOfLine(text, key.end)
     } else {

@@ -133,3 +133,9 @@ test('property: what we write as a TOML value is read back the same', () => {
     { numRuns: 300 },
   )
 })
+
+test('each table of an array has its own place, and the name alone is that of the first', () => {
+  const { place } = readToml('[[a]]\nx = 1\n[b]\nx = 2\n[[a]]\nx = 3\ny = 4\n')
+  const lines = ['a.0', 'a.0.x', 'a.1', 'a.1.x', 'a.1.y', 'a.x', 'b.x', 'a.y', 'a.2'].map((path) => place(path)?.line)
+  expect(lines).toEqual([1, 2, 5, 6, 7, 2, 4, 7, undefined])
+})

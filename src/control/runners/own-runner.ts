@@ -3,7 +3,7 @@
 import type { Conversation, ConversationChoice, Host, Setup } from '../../host/api.ts'
 import { isOffline } from '../../host/setup/answering-provider.ts'
 import { providerFor } from '../../host/setup/provider-pool.ts'
-import type { ToolSelection } from '../../host/toolset/tool-selection.ts'
+import type { ToolSelection } from '../../host/toolset/contract.ts'
 import { escapeHidden } from '../../kit/escape.ts'
 import { digest } from '../../kit/sha256.ts'
 import { cut } from '../../kit/text.ts'

@@ -6,8 +6,9 @@ import { dirname, join } from 'node:path'
 import type { Host, Setup } from '../../host/api.ts'
 import { openHost } from '../../host/open/open-host.ts'
 import { workspaceOf } from '../../host/setup/workspace-folder.ts'
+import type { SourcedTool, ToolSelection, ToolSource } from '../../host/toolset/contract.ts'
 import { standingExecutables } from '../../host/toolset/executable-tools.ts'
-import { builtInTools, type SourcedTool, type ToolSelection, type ToolSource } from '../../host/toolset/tool-selection.ts'
+import { builtInTools, hasStandingTools } from '../../host/toolset/tool-selection.ts'
 import { sleep } from '../../kit/abort.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { isCompiled, ownProgram } from '../../service/own-program.ts'
@@ -234,7 +235,7 @@ function ownFiles(): readonly string[] {
 function toolSource(setup: Setup, search: Parameters<typeof skillsSearchTool>[0]): ToolSource {
   const tool = skillsSearchTool(search)
   const sourced: SourcedTool = { ...tool, source: libraryFile, sha256: sha256(tool.description), changed: () => undefined }
-  if (setup.config.tools.executables.length === 0) {
+  if (!hasStandingTools(setup)) {
     const tools = [sourced]
     return async () => tools
   }

@@ -20,10 +20,11 @@ export async function toolFacts(setup: Setup, { tools, sandbox }: ToolsAsked = {
   const policy = policyOf(config, paths, context.env)
   const toolRuntime = await createToolRuntime({ setup, policy, conversationId: 'list', sandbox, tools: request })
   await toolRuntime.close()
+  const isPlugin = (source: string) => source.startsWith(`${paths.home}/plugins/`)
   const isOffered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
   const trial = await trySandboxNow(setup, sandbox)
   const off = (tool: Tool, source: string) => {
-    const isListed = toolRuntime.tools.includes(tool) && isOffered(tool.name)
+    const isListed = toolRuntime.tools.includes(tool) && (isOffered(tool.name) || isPlugin(source))
     if (!isListed) return source === 'built in' ? 'not in channels.cli.tools_allow' : 'not in tools.executables'
     return withParts(['shell']).includes(tool.name) && !trial.ok ? `no sandbox: ${trial.why}; braidclaw doctor says what to do` : undefined
   }

@@ -20,17 +20,10 @@ import { createInstructions } from '../setup/project-instructions.ts'
 import { runLimits } from '../setup/run-limits.ts'
 import { hasHooks, noteDaily } from '../setup/setup.ts'
 import { assertWorkspaceExists, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
+import type { ToolRuntime, ToolSelection } from '../toolset/contract.ts'
 import type { openHooks } from '../toolset/hooks/open-hooks.ts'
 import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
-import {
-  builtInNames,
-  builtInTools,
-  hasTools,
-  type ToolRuntime,
-  type ToolSelection,
-  warnOfUnknown,
-  withContractRefusals,
-} from '../toolset/tool-selection.ts'
+import { builtInNames, builtInTools, hasStandingTools, hasTools, warnOfUnknown, withContractRefusals } from '../toolset/tool-selection.ts'
 import { type Begun, conversationFor } from './find-conversation.ts'
 import { createPromptBuilder } from './prompt-builder.ts'
 import { createTurns } from './turns.ts'
@@ -318,7 +311,7 @@ function wantsShell({ config }: Setup, { builtIn }: ToolSelection): boolean {
 
 /** The built-in tools, and the operator's own that the configuration names. */
 export async function standingTools(setup: Setup): Promise<ToolSelection> {
-  if (setup.config.tools.executables.length === 0) return builtInTools
+  if (!hasStandingTools(setup)) return builtInTools
   return { ...builtInTools, more: (await import('../toolset/executable-tools.ts')).standingExecutables(setup) }
 }
 

@@ -15,7 +15,8 @@ import { toFailure } from '../open/open-records.ts'
 import type { Instructions } from '../setup/project-instructions.ts'
 import { historyTokens, shellTimesOf } from '../setup/run-limits.ts'
 import { assertWorkspaceExists } from '../setup/workspace-folder.ts'
-import { builtInSpecs, hasTools, searchTools, specOf, type ToolRuntime, type ToolSelection } from '../toolset/tool-selection.ts'
+import type { ToolRuntime, ToolSelection } from '../toolset/contract.ts'
+import { builtInSpecs, hasTools, searchTools, specOf } from '../toolset/tool-selection.ts'
 
 type PromptBuilderOptions = {
   readonly setup: Setup

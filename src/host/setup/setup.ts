@@ -90,7 +90,7 @@ export type HookSetup = Pick<Setup, 'config' | 'paths' | 'context'>
 /** Finds out whether there may be hooks, without loading what reads them. */
 export function hasHooks({ paths, config: { workspaceDir } }: HookSetup): boolean {
   const own = ['.braidclaw/hooks', '.claude/settings.json', '.claude/settings.local.json'].map((name) => `${workspaceDir}/${name}`)
-  return [`${paths.home}/hooks`, ...own].some((path) => existsSync(path))
+  return [`${paths.home}/hooks`, `${paths.home}/plugins/approved.json`, ...own].some((path) => existsSync(path))
 }
 
 export type RuleSetup = Pick<Setup, 'config' | 'paths' | 'context' | 'log' | 'ownRules'>

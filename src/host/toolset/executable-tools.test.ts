@@ -9,9 +9,9 @@ import type { Call, Judgement } from '../../runtime/event.ts'
 import { createHostContext } from '../setup/context.ts'
 import { policyOf } from '../setup/effective-policy.ts'
 import { loadSetup } from '../setup/setup.ts'
+import type { ToolSelection } from './contract.ts'
 import { executablesFrom } from './executable-tools.ts'
 import { createToolRuntime } from './tool-executor.ts'
-import type { ToolSelection } from './tool-selection.ts'
 
 const test = always.if(needs('bwrap'))
 

@@ -1,5 +1,6 @@
 /** Offers the operator's executables as tools of a turn: it picks the folder, checks its trust, and reports refused files. */
 
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
 import { canonical } from '../../kit/json.ts'
@@ -17,8 +18,10 @@ import { cleanEnvironment } from '../../tools/process.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { policyOf } from '../setup/effective-policy.ts'
+import type { SourcedTool, ToolDeps, ToolSource } from './contract.ts'
+import { pluginTools } from './plugins/plugin-tools.ts'
 import { createConfinement } from './sandbox/command-sandbox.ts'
-import { builtInNames, type ToolDeps, type ToolSource } from './tool-selection.ts'
+import { approvedPlugins, builtInNames } from './tool-selection.ts'
 
 /** A name that a list of tools requests, with the schema from that list. */
 export type ListedTool = { readonly name: string; readonly parameters?: Schema }
@@ -33,7 +36,12 @@ export type ExecutablesRequest = {
 }
 
 /** Returns a function that surveys a folder's executables. Descriptions stay cached as long as the caller uses the same function. */
-function surveyor(setup: Setup, at: string, deps: ToolDeps, askAgain = false): () => Promise<ExecutableSurvey> {
+function surveyor(
+  setup: Setup,
+  at: string,
+  deps: Omit<ToolDeps, 'sandboxOn' | 'closed'>,
+  askAgain = false,
+): () => Promise<ExecutableSurvey> {
   const { config, paths, context } = setup
   const policy = policyOf(config, paths, context.env)
   return createSource({
@@ -157,8 +165,35 @@ function missing({
   return `no tool "${name}": neither built in nor an executable in ${at}${near}${refused === '' ? '' : ` (not offered there: ${refused})`}`
 }
 
-/** Returns the executables that every turn offers besides the built-in tools. */
+/** Returns what every turn offers besides the built-in tools: the executables that the configuration names, and the plugins. */
 export function standingExecutables(setup: Setup): ToolSource {
   const { dir, executables } = setup.config.tools
-  return executablesFrom(setup, { at: dir, asked: executables.map((name) => ({ name })) })
+  const named = executables.map((name) => ({ name }))
+  return withPlugins(setup, named.length === 0 ? undefined : executablesFrom(setup, { at: dir, asked: named })) ?? nothing
+}
+
+const nothing: ToolSource = async () => []
+
+/** Returns the source together with the plugins of the home, if any was approved. */
+export function withPlugins(setup: Setup, own: ToolSource | undefined): ToolSource | undefined {
+  if (!existsSync(approvedPlugins(setup.paths.home))) return own
+  const plugins = pluginTools(setup)
+  return own === undefined ? plugins : mergeSources(setup, own, plugins)
+}
+
+/** A tool of the first source has precedence over one of the second. Returns the same array while neither source changes. */
+export function mergeSources({ log }: Pick<Setup, 'log'>, first: ToolSource, second: ToolSource): ToolSource {
+  const last: { of: readonly (readonly SourcedTool[])[]; all: readonly SourcedTool[] } = { of: [], all: [] }
+  return async (deps) => {
+    const found = [await first(deps), await second(deps)]
+    if (found.every((tools, at) => tools === last.of[at]) && last.of.length > 0) return last.all
+    const [ours = [], theirs = []] = found
+    const clashing = theirs.filter((tool) => ours.some(({ name }) => name === tool.name))
+    for (const { name, source } of clashing) {
+      const place = source === 'claw' ? "the claw's" : `${source}:`
+      log('warn', 'tool refused', { why: `${place} "${name}" has the name of a tool of yours; rename one of them` })
+    }
+    Object.assign(last, { of: found, all: [...ours, ...theirs.filter((tool) => !clashing.includes(tool))] })
+    return last.all
+  }
 }

@@ -18,9 +18,9 @@ import type { Setup } from '../api.ts'
 import { policyOf, resolveExecutable } from '../setup/effective-policy.ts'
 import { rulesInForce, rulesOfFile } from '../setup/operator-rules.ts'
 import { createRepositoryReader } from '../transactions/command-spawn.ts'
+import type { ToolSelection } from './contract.ts'
 import { createConfinement } from './sandbox/command-sandbox.ts'
 import { createToolRuntime } from './tool-executor.ts'
-import type { ToolSelection } from './tool-selection.ts'
 
 export type PolicyInForce = Awaited<ReturnType<typeof policyInForce>>
 

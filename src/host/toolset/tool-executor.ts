@@ -43,12 +43,13 @@ import {
 } from '../transactions/command-spawn.ts'
 import type { Sweep } from '../transactions/direct-sweep.ts'
 import type { StandingAnswers } from '../transactions/reviewed-views.ts'
+import type { SourcedTool, ToolRuntime, ToolSelection } from './contract.ts'
 import { changesOfFileCall, createFileOriginals, loadReviewedViews } from './file-call-changes.ts'
 import type { ToolPorts } from './hooks/hook.ts'
 import { createGet } from './network.ts'
 import { createConfinement, type SandboxPool } from './sandbox/command-sandbox.ts'
 import { createJobs } from './sandbox/jobs.ts'
-import { builtInTools, type SourcedTool, searchTools, type ToolRuntime, type ToolSelection, warnOfUnknown } from './tool-selection.ts'
+import { builtInTools, searchTools, warnOfUnknown } from './tool-selection.ts'
 
 export type ToolRuntimeOptions = {
   readonly setup: Setup
@@ -201,10 +202,19 @@ export async function createToolRuntime({
     results.keep({ runId: run, callId, conversationId, text }, Date.now(), config.memory.resultsMaxBytes)
     return (offset) => `result_read {"id":${JSON.stringify(resultId(run, callId))},"offset":${offset}} reads on`
   }
-  /** An executable that the operator named reaches what allowed_domains lists; a command only the hosts of its plan. */
-  const spawnTool: typeof spawn = (plan) => spawn({ ...plan, network: policy.allowedDomains })
-  const findExtraTools = async () =>
-    (await more?.({ spawn: spawnTool, env, maxOutputBytes: limits.maxResultBytes, ready: confinement.mode })) ?? []
+  /** An executable that the operator named reaches what allowed_domains lists; a command, or a plugin, only the hosts of its plan. */
+  const spawnTool: typeof spawn = (plan) => spawn({ ...plan, network: plan.network ?? policy.allowedDomains })
+  const ending = new AbortController()
+  const toolDeps = {
+    spawn: spawnTool,
+    env,
+    maxOutputBytes: limits.maxResultBytes,
+    ready: confinement.mode,
+    sandboxOn: (folder: string) =>
+      (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy: { ...policy, workspace: folder } }),
+    closed: ending.signal,
+  }
+  const findExtraTools = async () => (await more?.(toolDeps)) ?? []
   state.kit = kitOf(await findExtraTools())
   const kit = () => state.kit ?? kitOf([])
   if (more) {
@@ -260,7 +270,7 @@ export async function createToolRuntime({
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     if (refusal !== undefined) return refusal
     const tool = kit().tools.find(({ name }) => name === call.name)
-    const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || isConfined(sourced(call.name))) : undefined
+    const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || isWithoutEffects(sourced(call.name))) : undefined
     if (dry !== undefined) return dry
     if (call.name === 'shell' && call.input.background === true) starts.set(call.id, action)
     const ran = await withGitFailure(policy.workspace, call.name, await kit().execute(action, signal))
@@ -372,6 +382,7 @@ export async function createToolRuntime({
     refresh,
     jobs,
     async close() {
+      ending.abort()
       await jobs.endAll('the conversation ended')
       commands.close()
       views.current()?.close()
@@ -386,8 +397,9 @@ const isAskedByHook = ({ rule }: { readonly rule: string }) => rule.startsWith('
 /** The sources of external tools that no sandbox confines. */
 const unconfined: { readonly [source: string]: string | undefined } = { claw: 'the claw', program: 'the calling program' }
 
-function isConfined(tool: SourcedTool | undefined): boolean {
-  return tool !== undefined && unconfined[tool.source] === undefined
+/** Tells whether a private view takes all that it does. */
+function isWithoutEffects(tool: SourcedTool | undefined): boolean {
+  return tool !== undefined && unconfined[tool.source] === undefined && !tool.hosts?.length
 }
 
 /** Binds the plan of an external tool to its file and bytes, so that an approval of one version does not cover another. */
@@ -402,8 +414,8 @@ function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
     : 'an executable: what it does is confined, not foreseen'
   const reason = judged.reason.startsWith('touches neither') ? kind : judged.reason
   const plan = sha256(JSON.stringify([judged.plan, source, bytes]))
-  // It runs outside the sandbox, so it may read and send anything; who names its risk low vouches for it.
-  const labels = place && judged.risk !== 'low' ? { labels: ['reads_untrusted', 'sends'] as const } : {}
+  // It runs outside the sandbox, or has hosts of its own, so it may read and send anything; who names its risk low vouches for it.
+  const labels = (place || tool.hosts?.length) && judged.risk !== 'low' ? { labels: ['reads_untrusted', 'sends'] as const } : {}
   return { ...judged, ...labels, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
 }
 

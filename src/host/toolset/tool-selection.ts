@@ -1,61 +1,24 @@
-/** Defines which tools a turn may use, and the runtime that executes their calls. */
+/** Defines which tools a turn may use. */
 
+import { existsSync } from 'node:fs'
 import { didYouMean } from '../../kit/text.ts'
-import type { ChangeSet } from '../../runtime/changes.ts'
-import type { Act, ChangePorts, Judge, Log, Message, Provider, Question, Tool, ToolSpec } from '../../runtime/port.ts'
-import type { Gate } from '../../security/gate.ts'
-import type { Policy } from '../../security/policy.ts'
-import type { ExecutableHost } from '../../tools/executable/executable-tool.ts'
+import type { Log, Message, Provider, ToolSpec } from '../../runtime/port.ts'
 import { toolKinds } from '../../tools/list.ts'
-import type { Spawn } from '../../tools/process.ts'
 import type { ShellTimes } from '../../tools/tool-kind.ts'
-import type { Jobs } from './sandbox/jobs.ts'
-
-/** The means of an external tool: confined child processes, and an environment without our variables. */
-export type ToolDeps = Omit<ExecutableHost, 'workspace'> & { readonly maxOutputBytes: number }
-
-/** An external tool: its location, the SHA-256 of what runs, and a function that says why it may not run any more. */
-export type SourcedTool = Tool & { readonly source: string; readonly sha256: string; changed(): string | undefined }
-
-/** Finds extra tools; called before each turn. It returns the same array while nothing has changed. */
-export type ToolSource = (deps: ToolDeps) => Promise<readonly SourcedTool[]>
-
-export type ToolSelection = {
-  /** All built-in tools, some of them, or none. */
-  readonly builtIn: 'all' | readonly string[]
-  readonly more?: ToolSource
-  /** Set by a caller with its own list of tools: refusals use the wording of that contract, "Tool not permitted". */
-  readonly refusals?: 'not permitted'
-}
-
-export type ToolRuntime = {
-  /** Every tool, allowed or not. */
-  readonly all: readonly Tool[]
-  readonly tools: readonly Tool[]
-  readonly judge: Judge
-  readonly act: Act
-  readonly changes: ChangePorts
-  readonly policy: Policy
-  readonly gate: () => Promise<Gate>
-  /** Starts a program as the commands of the conversation are started. */
-  readonly spawn: Spawn
-  /** Loads the gate and creates the sandbox, so that the first call waits for neither. */
-  prepare(): Promise<void>
-  /** Stores an approval. @returns a sentence that says what is allowed from now on; undefined when no rule can be made of the call. */
-  allowAlways(question: Question): string | undefined
-  /** Tells whether an earlier "always" of this conversation covers the call. */
-  isStanding(question: Question): boolean
-  /** Returns what the call changed, or would change, in the workspace; undefined when nobody can tell, or when it would fail. */
-  changesOf(question: Question): ChangeSet | undefined
-  /** Looks for extra tools again; call it only between two runs. @returns the tools that are allowed now. */
-  refresh(): Promise<readonly Tool[]>
-  /** The commands in the background. */
-  readonly jobs: Jobs
-  close(): Promise<void>
-}
+import type { StandingSetup, ToolSelection } from './contract.ts'
 
 export function hasTools({ builtIn, more }: ToolSelection): boolean {
   return builtIn.length > 0 || more !== undefined
+}
+
+/** Returns the file that names the approved plugins. */
+export function approvedPlugins(home: string): string {
+  return `${home}/plugins/approved.json`
+}
+
+/** Tells whether every turn offers executables that the configuration names, or plugins. */
+export function hasStandingTools({ config: { tools }, paths: { home } }: StandingSetup): boolean {
+  return tools.executables.length > 0 || existsSync(approvedPlugins(home))
 }
 
 export const builtInTools: ToolSelection = { builtIn: 'all' }

@@ -9,8 +9,9 @@ import { isObject } from '../../kit/json.ts'
 import { isSchema } from '../../tools/executable/description.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
-import { executablesFrom, type ListedTool } from './executable-tools.ts'
-import { builtInNames, builtInTools, type ToolSelection } from './tool-selection.ts'
+import type { ToolSelection, ToolSource } from './contract.ts'
+import { executablesFrom, type ListedTool, withPlugins } from './executable-tools.ts'
+import { builtInNames, builtInTools } from './tool-selection.ts'
 
 const MAX_LIST_BYTES = 1_048_576
 
@@ -78,17 +79,20 @@ function wrong(spec: string, why: string): FailureError {
   return new FailureError('usage', `--tools ${spec}: ${why}`)
 }
 
-/** Returns the built-in tools and everything in tools.dir; without that folder it looks for nothing. */
+/** Returns the built-in tools, everything in tools.dir and the plugins; what is absent costs nothing. */
 export function everything(setup: Setup): ToolSelection {
   const { dir } = setup.config.tools
-  if (!existsSync(dir)) return builtInTools
-  return { ...builtInTools, more: executablesFrom(setup, { at: dir }) }
+  return withMore(withPlugins(setup, existsSync(dir) ? executablesFrom(setup, { at: dir }) : undefined))
+}
+
+function withMore(more: ToolSource | undefined): ToolSelection {
+  return more === undefined ? builtInTools : { ...builtInTools, more }
 }
 
 /** Selects the tool that the operator named: of tools.dir it looks only for that executable. */
 export function toolsFor(setup: Setup, name: string, spec: string | undefined): ToolSelection {
   if (spec !== undefined) return parseToolsOption(setup, spec)
   const { dir } = setup.config.tools
-  if (builtInNames.includes(name) || !existsSync(dir)) return builtInTools
-  return { ...builtInTools, more: executablesFrom(setup, { at: dir, asked: [{ name }] }) }
+  if (builtInNames.includes(name)) return builtInTools
+  return withMore(withPlugins(setup, existsSync(dir) ? executablesFrom(setup, { at: dir, asked: [{ name }] }) : undefined))
 }

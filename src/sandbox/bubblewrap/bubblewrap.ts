@@ -107,7 +107,8 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
   const filter = without.has('seccomp') ? undefined : written(folder.path, 'filter', calls, 0o600)
   const transactions = createTransactions({ places, bubblewrap: program, libc, log: settings.log })
   const parts = { program, folder: folder.path, view, fixed: mounts.fixed, way, gate, group, filter, transactions, libc }
-  const warmSandbox = createWarmSandbox(createLauncher(parts))
+  const launch = createLauncher(parts)
+  const warmSandbox = createWarmSandbox(launch)
   const requestFor = (plan: Ahead, view: ViewKind): { readonly ok: true; readonly request: SandboxRequest } | Failure => {
     const { outside } = plan
     const readablePaths = plan.readablePaths?.filter(({ path }) => outside === undefined || !isWithin(path, outside.common))
@@ -168,7 +169,8 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     const found = requestFor(plan, reads ? 'reading' : kindOf(plan))
     if (!found.ok) return found
     const { request } = found
-    const sandboxed = warmSandbox.take(request)
+    // A sandbox that waits has an empty stdin.
+    const sandboxed = typeof plan.stdin === 'number' ? launch({ ...request, stdin: plan.stdin }) : warmSandbox.take(request)
     if (sandboxed instanceof Error) return { ok: false, message: `the sandbox could not be started: ${sandboxed.message}` }
     const { prepared } = sandboxed
     prepared?.begin()

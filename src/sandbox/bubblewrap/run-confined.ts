@@ -1,7 +1,6 @@
 /** Starts a waiting sandbox and runs one command in it; when the command ends, every process in its PID namespace has ended. */
 
-import { closeSync, openSync, readSync, writeSync } from 'node:fs'
-import { hasCode } from '../../kit/errors.ts'
+import { closeSync, openSync, readSync } from 'node:fs'
 import { startTick } from '../../kit/proc.ts'
 import {
   argumentFile,
@@ -13,6 +12,7 @@ import {
   openReport,
   type Pipe,
   type SandboxCommand,
+  writeWhole,
 } from '../command-pipes.ts'
 import type { SpawnPlan, SpawnResult } from '../contract.ts'
 import type { Libc } from '../libc.ts'
@@ -32,6 +32,8 @@ export type Starting = {
   /** Path of the file with the system-call filter. */
   readonly filter: string | undefined
   readonly libc: Libc
+  /** The stdin of the command; absent: it is empty. */
+  readonly stdin?: number | undefined
 }
 
 /** `report`, `stdout` and `stderr` are our ends of pipes for reading, `command` and `go` those for writing. */
@@ -92,9 +94,9 @@ export function startWaiting(starting: Starting): WaitingSandbox | Error {
 
 type ChildDescriptors = readonly [stdout: number, stderr: number, filter: number, report: number, command: number, options: number]
 
-function spawn({ argv, env }: Starting, [stdout, stderr, filter, report, command, options]: ChildDescriptors) {
-  const stdio: ['ignore', number, number, number, number, number, 'pipe', number] = [
-    'ignore',
+function spawn({ argv, env, stdin }: Starting, [stdout, stderr, filter, report, command, options]: ChildDescriptors) {
+  const stdio: ['ignore' | number, number, number, number, number, number, 'pipe', number] = [
+    stdin ?? 'ignore',
     stdout,
     stderr,
     filter,
@@ -195,29 +197,10 @@ function number(text: string | undefined): number | undefined {
   return text === undefined ? undefined : Number(text)
 }
 
-/** Writes in parts, because a long command fills the pipe. Always closes the descriptor, even if the reader has ended. */
+/** Always closes the descriptor, even if the reader has ended before it read everything: its exit explains why. */
 async function send(descriptor: number, text: string): Promise<void> {
-  const bytes = Buffer.from(text)
-  try {
-    for (let sent = 0; sent < bytes.length; ) {
-      const more = writeSome(descriptor, bytes.subarray(sent))
-      sent += more
-      if (more === 0) await Bun.sleep(1)
-    }
-  } catch {
-    // The reader ended before it read everything; its exit explains why.
-  }
+  await writeWhole(descriptor, text)
   closeSync(descriptor)
-}
-
-/** @returns 0 when the pipe is full */
-function writeSome(descriptor: number, bytes: Uint8Array): number {
-  try {
-    return writeSync(descriptor, bytes)
-  } catch (error) {
-    if (hasCode(error, 'EAGAIN')) return 0
-    throw error
-  }
 }
 
 /** Killing the first process of a PID namespace ends all others in it. */

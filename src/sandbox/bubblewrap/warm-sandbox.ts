@@ -87,7 +87,8 @@ export function createWarmSandbox<W extends Keyed, S extends Started>(
 
 /** `reading`: a private view that nothing can be written to, so that a command sees what earlier commands left in their caches. */
 export type ViewKind = 'private' | 'reading' | 'direct'
-export type SandboxRequest = GuardMounts & Pick<Ahead, 'caches' | 'loopback' | 'outside'> & { readonly view: ViewKind }
+export type SandboxRequest = GuardMounts &
+  Pick<Ahead, 'caches' | 'loopback' | 'outside'> & { readonly view: ViewKind; readonly stdin?: number | undefined }
 
 /** `prepared` belongs to a private view. */
 export type LaunchedSandbox = { readonly waiting: WaitingSandbox; readonly prepared: Prepared | undefined; drop(): void }
@@ -113,14 +114,14 @@ export function createLauncher(launching: LauncherParts): (request: SandboxReque
   const mark = [markOption, sandboxMark(folder)]
   const words = [program, ...mark, '--args', descriptors.options, '--', ...way.prologue, ...receiver(descriptors.command)]
   const last = [...(without.has('mount namespace') ? [] : ['--remount-ro', '/']), '--chdir', places.workspace]
-  return ({ early, late, view: kind, caches, loopback, outside }) => {
+  return ({ early, late, view: kind, caches, loopback, outside, stdin }) => {
     const prepared = kind === 'direct' ? undefined : attempt(() => transactions.prepare({ readOnly: kind === 'reading', caches, outside }))
     if (prepared instanceof Error) return prepared
     const workspace = prepared?.launch.mounts ?? directWorkspace(view)
     const mounts = [...fixed(), ...workspace, ...early, ...way.mounts, ...gate.arguments, ...late]
     const options = [...isolationArguments(without, loopback !== undefined), ...mounts, ...last]
     const argv = [...enterGroup(group?.join ?? []), ...(loopback?.words ?? []), ...(prepared?.launch.before ?? []), ...words]
-    const waiting = startWaiting({ argv, options, env: environmentOf(without), filter, libc })
+    const waiting = startWaiting({ argv, options, env: environmentOf(without), filter, libc, stdin })
     const drop = () => prepared?.transaction.drop()
     if (!(waiting instanceof Error)) return { waiting, prepared, drop }
     drop()

@@ -67,6 +67,11 @@ test('a sound description is taken; what else it claims is not', () => {
   })
 })
 
+test('where it reads its arguments is taken from one word only', () => {
+  expect(parseDescription(JSON.stringify({ ...good, input: 'stdin' }))).toEqual({ ok: true, spec: good, input: 'stdin' })
+  expect(why({ ...good, input: 'argument' })).toContain('has "input" "argument"')
+})
+
 test('no text makes it throw', () => {
   const text = fc.oneof(
     fc.string(),

@@ -5,7 +5,10 @@ import { quote } from '../../kit/text.ts'
 import type { Schema, ToolSpec } from '../../runtime/port.ts'
 import { patternFlaw } from '../../security/arguments/schema-patterns.ts'
 
-export type ParsedDescription = { readonly ok: true; readonly spec: ToolSpec } | { readonly ok: false; readonly why: string }
+/** `input`: where it reads its arguments; absent: in its first argument. */
+export type ParsedDescription =
+  | { readonly ok: true; readonly spec: ToolSpec; readonly input?: 'stdin' }
+  | { readonly ok: false; readonly why: string }
 
 const MAX_DESCRIPTION = 4_096
 const MAX_DEPTH = 32
@@ -23,7 +26,7 @@ export function isToolName(name: string): boolean {
 export function parseDescription(text: string): ParsedDescription {
   const value = parsed(text)
   if (!isObject(value)) return no(`printed no JSON object for --describe but ${quote(text.trim().slice(0, 80))}`)
-  const { name, description, parameters } = value
+  const { name, description, parameters, input } = value
   if (typeof name !== 'string' || !isToolName(name)) return no(`calls itself ${quote(name)}; a name is ${nameRule}`)
   if (typeof description !== 'string' || description.trim() === '') return no('has no "description"; say in a sentence what it does')
   if (description.length > MAX_DESCRIPTION)
@@ -32,7 +35,8 @@ export function parseDescription(text: string): ParsedDescription {
   if (depth(parameters) > MAX_DEPTH) return no(`has "parameters" nested more than ${MAX_DEPTH} deep`)
   const flaw = patternFlaw(parameters)
   if (flaw !== undefined) return no(`has "parameters" that cannot be checked: ${flaw}`)
-  return { ok: true, spec: { name, description: description.trim().toWellFormed(), parameters } }
+  if (input !== undefined && input !== 'stdin') return no(`has "input" ${quote(input)}; leave it out, or write "stdin"`)
+  return { ok: true, ...(input === undefined ? {} : { input }), spec: { name, description: description.trim().toWellFormed(), parameters } }
 }
 
 function no(why: string): ParsedDescription {

@@ -276,3 +276,13 @@ test('one program under two names is two tools, in this process and as the next 
   expect(next.ok && next.tools.map(({ name }) => name)).toEqual(['first', 'second'])
   expect(at.described()).toBe(2)
 })
+
+test('a tool that says so takes its JSON on stdin, however long it is; any other word there is refused', async () => {
+  using at = stage()
+  at.tool('one.sh', 'echo "$# $(wc -c)"', { name: 'one', input: 'stdin' })
+  at.tool('odd.sh', '', { name: 'odd', input: 'file' })
+  const { tools, refused } = await at.survey()
+  const text = 'x'.repeat(300_000)
+  expect(await tools[0]?.invoke({ text }, context())).toMatchObject({ success: true, output: `0 ${text.length + 11}\n` })
+  expect(refused).toEqual(['odd.sh: it has "input" "file"; leave it out, or write "stdin"'])
+})

@@ -85,7 +85,7 @@ async function toolFrom(options: SourceOptions, program: Program, { sha256, stam
     return { refused: { path: program.path, why: 'hung' in described ? didNotAnswer(program) : described.why } }
   }
   if ('text' in described && typeof described.text === 'string') store.remember({ sha256, path: program.path }, described.text)
-  const { spec } = described
+  const { spec, input } = described
   const { readOnly, maxOutputBytes } = options
   const risk = options.riskOf(spec.name)
   return {
@@ -97,6 +97,7 @@ async function toolFrom(options: SourceOptions, program: Program, { sha256, stam
       risk,
       readOnly,
       maxOutputBytes,
+      input,
       changed: () => changed(options, program, sha256),
     }),
   }
@@ -155,7 +156,7 @@ async function inTurns<T, R>(items: readonly T[], work: (item: T) => Promise<R>)
 }
 
 type Described =
-  | { readonly ok: true; readonly spec: ToolSpec; readonly text: string }
+  | { readonly ok: true; readonly spec: ToolSpec; readonly input?: 'stdin'; readonly text: string }
   | { readonly ok: false; readonly why: string; readonly hung?: true }
 
 const TIMEOUT_MS = 5_000

@@ -1,7 +1,10 @@
-/** Turns an executable into a tool: JSON arguments in its first argument, the result on stdout, errors on stderr, an exit code. */
+/** Turns an executable into a tool: JSON arguments in its first argument or on stdin, the result on stdout, errors on stderr, an exit code. */
 
-import { dirname } from 'node:path'
-import type { JsonObject } from '../../kit/json.ts'
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
+import { quote } from '../../kit/text.ts'
 import type { Risk } from '../../runtime/event.ts'
 import type { Tool, ToolContext, ToolResult, ToolSpec } from '../../runtime/port.ts'
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
@@ -28,6 +31,10 @@ type ExecutableOptions = {
   readonly risk: Risk
   readonly readOnly: boolean
   readonly maxOutputBytes: number
+  /** Where it reads its arguments; absent: in its first argument. */
+  readonly input?: 'stdin' | undefined
+  /** It prints one JSON value. */
+  readonly printsJson?: true
   changed(): string | undefined
 }
 
@@ -54,18 +61,35 @@ export function executableTool(making: ExecutableOptions): Executable {
 }
 
 async function invoke(
-  { around, program, readOnly, maxOutputBytes }: ExecutableOptions,
+  { around, program, readOnly, maxOutputBytes, input: from, printsJson }: ExecutableOptions,
   input: JsonObject,
   { signal }: ToolContext,
 ): Promise<ToolResult> {
-  const argument = JSON.stringify(input)
-  const bytes = Buffer.byteLength(argument)
-  if (bytes > MAX_ARGUMENT)
+  const text = JSON.stringify(input)
+  const bytes = Buffer.byteLength(text)
+  if (bytes > MAX_ARGUMENT && from === undefined)
     return fail(
       `the arguments have ${bytes} bytes as JSON and an executable takes ${MAX_ARGUMENT}; write what is long into a file and pass its path`,
     )
-  const run = await runExecutable({ around, program, argument, signal, keep: maxOutputBytes, flood: FLOOD_BYTES, readOnly })
-  return report(run, signal.aborted)
+  const given = from === 'stdin' ? { stdin: text } : { argument: text }
+  const run = await runExecutable({ around, program, ...given, signal, keep: maxOutputBytes, flood: FLOOD_BYTES, readOnly })
+  const result = report(run, signal.aborted)
+  return printsJson && result.success ? { ...result, ...resultOf(parseJson(run.stdout), run.stdout) } : result
+}
+
+/**
+ * Returns the result that a JSON value stands for: a text is the output, an object with only `output` or `error` is that, and every other
+ * value is the output as it is. @param text what was printed, for the message when it is not JSON
+ */
+export function resultOf(value: unknown, text: string): ToolResult {
+  if (value === undefined) return fail(`it printed no JSON value but ${quote(text.trim().slice(0, 80))}`)
+  if (typeof value === 'string') return done(value)
+  if (isObject(value) && Object.keys(value).every((key) => key === 'output' || key === 'error')) {
+    const { output, error } = value
+    if (typeof error === 'string') return fail(error, typeof output === 'string' ? output : '')
+    if (typeof output === 'string') return done(output)
+  }
+  return done(JSON.stringify(value))
 }
 
 function report({ ended, stdout, stderr, bytes, flooded }: ProgramRun, stopped: boolean): ToolResult {
@@ -81,8 +105,8 @@ function report({ ended, stdout, stderr, bytes, flooded }: ProgramRun, stopped: 
   return { success: false, output: stdout, error: [why, ...undone].join('; '), metadata, deniedBy }
 }
 
-/** The executable's path in its folder, its real path, and the private copy whose bytes run. */
-export type Program = { readonly path: string; readonly real: string; readonly copy: string }
+/** The executable's path in its folder, its real path, and the private copy whose bytes run. `folder`: what it may read, instead of the folders of both paths. */
+export type Program = { readonly path: string; readonly real: string; readonly copy: string; readonly folder?: string }
 
 export type ExecutableHost = {
   readonly spawn: Spawn
@@ -95,7 +119,9 @@ export type ExecutableHost = {
 type RunOptions = {
   readonly around: ExecutableHost
   readonly program: Program
-  readonly argument: string
+  readonly argument?: string
+  /** The text of its stdin; absent: it is empty. */
+  readonly stdin?: string
   readonly signal: AbortSignal
   /** Bytes kept of each stream; a program that prints more than `flood` bytes is stopped. */
   readonly keep: number
@@ -113,21 +139,23 @@ export type ProgramRun = {
 }
 
 /**
- * Starts the program without a shell, with one argument and no stdin. The program may read its own folder, and BRAIDCLAW_TOOL_DIR names
+ * Starts the program without a shell. The program may read its own folder, and BRAIDCLAW_TOOL_DIR names
  * that folder, because `$0` is the copy in a sandbox without mounts.
  */
-export async function runExecutable({ around, program, argument, signal, keep, flood, readOnly }: RunOptions): Promise<ProgramRun> {
-  const { path, real, copy } = program
+export async function runExecutable({ around, program, argument, stdin, signal, keep, flood, readOnly }: RunOptions): Promise<ProgramRun> {
+  const { path, real, copy, folder } = program
   const collectors = { stdout: createCollector(keep), stderr: createCollector(keep) }
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }
   const tooMuch = new AbortController()
   let bytes = 0
-  const folders = [...new Set([dirname(path), dirname(real)])]
+  const folders = folder === undefined ? [...new Set([dirname(path), dirname(real)])] : [folder]
+  const input = stdin === undefined ? undefined : openText(stdin)
   const ended = await around.spawn({
-    argv: [path, argument],
+    argv: argument === undefined ? [path] : [path, argument],
     cwd: around.workspace,
-    env: { ...around.env, BRAIDCLAW_TOOL_DIR: dirname(path) },
-    readablePaths: [...folders.map((folder) => ({ path: folder })), { path: real, from: copy }],
+    env: { ...around.env, BRAIDCLAW_TOOL_DIR: folder ?? dirname(path) },
+    readablePaths: [...folders.map((path) => ({ path })), ...(copy === real ? [] : [{ path: real, from: copy }])],
+    ...(input === undefined ? {} : { stdin: input }),
     readOnly,
     signal: AbortSignal.any([signal, tooMuch.signal]),
     onOutput(chunk, from) {
@@ -136,6 +164,19 @@ export async function runExecutable({ around, program, argument, signal, keep, f
       if (bytes > flood) tooMuch.abort()
     },
   })
+  if (input !== undefined) closeSync(input)
   for (const from of ['stdout', 'stderr'] as const) collectors[from].push(decoders[from].decode())
   return { ended, stdout: collectors.stdout.text(), stderr: collectors.stderr.text(), bytes, flooded: tooMuch.signal.aborted }
+}
+
+/** Returns a descriptor of a file with this text, which has no name any more: a pipe would need somebody who writes as fast as it is read. */
+function openText(text: string): number {
+  const folder = mkdtempSync(join(tmpdir(), 'braidclaw-input-'))
+  try {
+    const file = join(folder, 'input')
+    writeFileSync(file, text, { mode: 0o600 })
+    return openSync(file, 'r')
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }

@@ -15,6 +15,8 @@ export type GuardOptions = {
   readonly maxRedirects?: number
   /** Limit of the decompressed body; a longer body is cut and marked as truncated. */
   readonly maxBytes: number
+  /** The body has one character for each byte. */
+  readonly binary?: true
   /** Counts from the first look-up to the last byte, with all redirects. */
   readonly timeoutMs: number
 }
@@ -116,8 +118,8 @@ async function reach(outgoing: Outgoing, ips: readonly string[], signal: AbortSi
   throw trouble
 }
 
-async function finished({ maxBytes, signal }: Journey, { url }: Outgoing, head: IncomingMessage): Promise<Fetched> {
-  const { text, bytes, truncated } = await readBody(head, maxBytes, signal)
+async function finished({ maxBytes, signal, binary }: Journey, { url }: Outgoing, head: IncomingMessage): Promise<Fetched> {
+  const { text, bytes, truncated } = await readBody(head, maxBytes, signal, binary)
   const entries = Object.entries(head.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : (value ?? '')])
   return { ok: true, url: url.href, status: head.statusCode ?? 0, headers: Object.fromEntries(entries), body: text, bytes, truncated }
 }
@@ -171,12 +173,13 @@ export type Body = { readonly text: string; readonly bytes: number; readonly tru
  * Reads a response body: decompresses it, limits its bytes before and after decompression, and decodes it as text.
  * @throws on a broken connection, broken compression, an unknown content encoding, or abort
  */
-export async function readBody(answer: IncomingMessage, maxBytes: number, signal: AbortSignal): Promise<Body> {
+export async function readBody(answer: IncomingMessage, maxBytes: number, signal: AbortSignal, binary = false): Promise<Body> {
   const stop = () => answer.destroy(signal.reason)
   signal.addEventListener('abort', stop, { once: true })
   try {
     signal.throwIfAborted()
     const { bytes, truncated } = await collect(await decompressed(answer, maxBytes), maxBytes)
+    if (binary) return { text: Buffer.from(bytes).toString('latin1'), bytes: bytes.length, truncated }
     return { text: decoder(answer.headers['content-type']).decode(bytes, { stream: truncated }), bytes: bytes.length, truncated }
   } finally {
     signal.removeEventListener('abort', stop)

@@ -9,9 +9,12 @@ import { doubtsOf } from '../../../config/validate.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { loadHooks } from '../../../host/toolset/hooks/load-hooks.ts'
+import { whyNotOffered } from '../../../host/toolset/plugins/plugin-tools.ts'
+import { openPlugins } from '../../../host/toolset/plugins/plugins.ts'
 import { builtInNames } from '../../../host/toolset/tool-selection.ts'
 import { readStructure, structureFile } from '../../../host/transactions/change-rules.ts'
-import { count, grouped } from '../../../kit/text.ts'
+import { errorText } from '../../../kit/errors.ts'
+import { count, grouped, visible } from '../../../kit/text.ts'
 import { createResults } from '../../../memory/conversations/results.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
@@ -142,6 +145,22 @@ export function stopFinding({ paths }: CliSetup): Finding {
   const reason = readStop(paths.estop)
   if (reason === undefined) return { what: 'estop', state: 'ok', says: 'not set' }
   return { what: 'estop', state: 'bad', says: `set: ${reason}; lift it with: braidclaw estop --clear` }
+}
+
+/** Reports nothing when there is no plugin. */
+export function pluginFindings({ paths }: CliSetup): Finding[] {
+  try {
+    return openPlugins(paths.home)
+      .list()
+      .map((plugin) => {
+        const { name, state } = plugin
+        const says = `${visible(name)}: ${whyNotOffered(plugin) ?? state}`
+        if (state !== 'not approved') return { what: 'plugin', state: state === 'approved' || state === 'disabled' ? 'ok' : 'bad', says }
+        return { what: 'plugin', state: 'note', says, remedy: [`look at it, and let it run: braidclaw plugin approve ${visible(name)}`] }
+      })
+  } catch (error) {
+    return [{ what: 'plugin', state: 'bad', says: errorText(error) }]
+  }
 }
 
 /** Reports nothing when no run was killed. */

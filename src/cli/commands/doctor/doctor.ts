@@ -15,7 +15,7 @@ import { CliExit, exitCodes } from '../../exit.ts'
 import { gatewaySettings, managerOf } from '../service/service.ts'
 import type { Finding } from './doctor-finding.ts'
 import { dashboardFindings, gatewayFindings } from './doctor-gateway.ts'
-import { homeFindings, hookFindings, leftovers, machineFindings, recordFindings, stopFinding } from './doctor-home.ts'
+import { homeFindings, hookFindings, leftovers, machineFindings, pluginFindings, recordFindings, stopFinding } from './doctor-home.ts'
 import { costFindings, foundModels, providerFindings, windowFindings } from './doctor-providers.ts'
 import { probe, sandboxFindings } from './doctor-sandbox.ts'
 import { channelFindings, scheduleFindings, serviceFindings, traceFindings, troubleFindings } from './doctor-service.ts'
@@ -48,6 +48,7 @@ export const doctor = command({
       // Before a sandbox of the home is made, which ends them too.
       ...leftovers(setup),
       ...(await sandboxFindings(setup)),
+      ...pluginFindings(setup),
       ...channelFindings(setup),
       ...(await traceFindings(setup)),
       ...machineFindings(),

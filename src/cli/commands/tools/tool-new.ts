@@ -84,7 +84,7 @@ export const create = command({
 })
 
 /** Tools find their interpreter only in the fixed system path, whatever PATH says. */
-function typeScriptRuntime(): TypeScriptRuntime | undefined {
+export function typeScriptRuntime(): TypeScriptRuntime | undefined {
   if (resolveExecutable('bun')) return 'bun'
   const node = resolveExecutable('node')
   const version = node ? Bun.spawnSync([node, '--version'], { env: {} }).stdout.toString() : ''
@@ -93,7 +93,7 @@ function typeScriptRuntime(): TypeScriptRuntime | undefined {
 }
 
 /** Returns a sentence on what to install for a tool in this language. */
-function missingFor(lang: string, runtime: TypeScriptRuntime | undefined): string | undefined {
+export function missingFor(lang: string, runtime: TypeScriptRuntime | undefined): string | undefined {
   if (lang === 'ts' && !runtime)
     return 'TypeScript needs bun, or Node 22.18 and later, in /usr/local/bin or /usr/bin; or write it with --lang sh or --lang python'
   if (lang === 'python' && !resolveExecutable('python3')) return 'python3 is not in /usr/local/bin or /usr/bin; install it'

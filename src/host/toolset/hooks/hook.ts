@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../../../kit/json.ts'
 import type { Call } from '../../../runtime/event.ts'
-import type { ToolRuntime } from '../tool-selection.ts'
+import type { ToolRuntime } from '../contract.ts'
 
 export const hookEvents = ['session_start', 'prompt', 'before_tool', 'after_tool', 'changes', 'stop', 'notification', 'compact'] as const
 export type HookEvent = (typeof hookEvents)[number]

@@ -1,17 +1,21 @@
 /** Loads hooks: `hooks/*.toml` of the home and, in a trusted folder, `.braidclaw/hooks/*.toml` and Claude Code's settings. */
 
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { errorCode, explainErrno, readConfigFile } from '../../../config/text/read-toml-file.ts'
 import { readToml } from '../../../config/text/toml.ts'
 import { createTrust } from '../../../config/trust.ts'
 import { isObject, parseJson } from '../../../kit/json.ts'
-import { didYouMean, quote } from '../../../kit/text.ts'
+import { didYouMean, quote, visible } from '../../../kit/text.ts'
 import { parseCondition } from '../../../runtime/rules/condition.ts'
 import { createReport, knownKeys } from '../../../runtime/rules/problem.ts'
 import { quoteText } from '../../../security/command/syntax/quote.ts'
 import type { HookSetup } from '../../setup/setup.ts'
 import { realFolder } from '../../setup/workspace-folder.ts'
+import { manifestName } from '../plugins/manifest.ts'
+import { whyNotOffered } from '../plugins/plugin-tools.ts'
+import { openPlugins } from '../plugins/plugins.ts'
+import { approvedPlugins } from '../tool-selection.ts'
 import { claudeHooks } from './claude-hooks.ts'
 import { type Hook, hookEvents, type LoadedHooks } from './hook.ts'
 
@@ -27,8 +31,28 @@ export function loadHooks({ config, paths, context }: HookSetup): LoadedHooks {
   const isTrusted = createTrust(paths.trustedFolders).isTrusted(workspaceDir)
   return joined([
     ...readFolder(join(paths.home, 'hooks'), { ...around, isOwn: true }),
+    ...pluginHooks(paths.home, around),
     ...(isTrusted ? given : ignored(given, workspaceDir)),
   ])
+}
+
+/** Reads the hooks of approved plugins, which run from the private copy. A plugin that changed loses them, and that is said. */
+function pluginHooks(home: string, around: Omit<HookFolder, 'isOwn'>): readonly LoadedHooks[] {
+  if (!existsSync(approvedPlugins(home))) return []
+  const plugins = openPlugins(home)
+  return plugins.list('enabled').map((plugin): LoadedHooks => {
+    if (plugin.state === 'broken' || (plugin.state !== 'approved' && plugin.manifest.hooks.length > 0))
+      return { ...nothing, notices: [`no hook of the plugin ${visible(plugin.name)} runs: ${whyNotOffered(plugin)}`] }
+    const { name, manifest } = plugin
+    if (manifest.hooks.length === 0) return nothing
+    const folder = plugins.copyOf(plugin.folder, plugin.files)
+    const problems: string[] = []
+    const hooks = manifest.hooks.flatMap(({ event, command, match }) => {
+      const data = { on: [event], run: `exec ${quoteText(join(folder, command))}`, tools: match === undefined ? [] : [match] }
+      return hooksOf(data, join(folder, manifestName), { ...around, isOwn: false, problems, name: `plugin.${name}` })
+    })
+    return { ...nothing, problems, hooks }
+  })
 }
 
 const nothing: LoadedHooks = { hooks: [], notices: [], problems: [] }
@@ -63,18 +87,19 @@ function readHook(file: string, around: HookFolder): LoadedHooks {
   if (read.state !== 'text') return { ...nothing, problems: [`${file} ${read.state === 'missing' ? 'does not exist' : read.why}`] }
   if (read.worldWritable) return { ...nothing, problems: [`every user of this machine may change ${file}; run: chmod o-w ${file}`] }
   const toml = readToml(read.text)
+  const name = `${around.isOwn ? '' : 'project.'}${file.slice(file.lastIndexOf('/') + 1, -'.toml'.length)}`
   const problems = toml.problems.map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`)
-  const hooks = problems.length > 0 ? [] : hooksOf(toml.data, file, { ...around, problems })
+  const hooks = problems.length > 0 ? [] : hooksOf(toml.data, file, { ...around, problems, name })
   return { ...nothing, problems, hooks: problems.length > 0 ? [] : hooks }
 }
 
 const keys = ['on', 'run', 'tools', 'paths', 'timeout_s', 'sandbox', 'write']
 const isTexts = (given: unknown): given is string[] => Array.isArray(given) && given.every((one) => typeof one === 'string')
 
+type HookPlace = HookFolder & { readonly problems: string[]; readonly name: string }
 type Data = { readonly [key: string]: unknown }
 
-function hooksOf(data: Data, file: string, { workspace, home, timeoutS, isOwn, problems }: HookFolder & { problems: string[] }): Hook[] {
-  const name = `${isOwn ? '' : 'project.'}${file.slice(file.lastIndexOf('/') + 1, -'.toml'.length)}`
+function hooksOf(data: Data, file: string, { workspace, home, timeoutS, isOwn, problems, name }: HookPlace): Hook[] {
   const { on, run, tools = [], paths = [], timeout_s: seconds = timeoutS, sandbox = true, write = false } = data
   const report = createReport(problems, file)
   const need = (key: string, holds: boolean, says: string) => holds || report.at(key).say(`${says}; got ${quote(data[key])}`)

@@ -10,7 +10,7 @@ import type { Config } from '../../../config/config.ts'
 import { errorText } from '../../../kit/errors.ts'
 import { databaseFiles } from '../../../memory/database-file.ts'
 import { filesOf } from '../../../receipts/segments.ts'
-import type { Ahead, Limits, Loopback, Sandbox, SandboxKind } from '../../../sandbox/contract.ts'
+import type { Ahead, Limits, Loopback, Sandbox, SandboxKind, SandboxName } from '../../../sandbox/contract.ts'
 import type { Trial } from '../../../sandbox/trial.ts'
 import { notWorking, trialKey } from '../../../sandbox/trial-key.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
@@ -24,6 +24,8 @@ type Confinement = {
   readonly spawn: Spawn
   /** Returns how commands run here. Creates the sandbox, so that it is ready for the command that follows. */
   mode(): Promise<CommandMode>
+  /** Returns the sandbox that confines commands here; undefined when none works. */
+  kind(): Promise<SandboxName | undefined>
   /** Starts a sandbox for the next command, so that the command does not wait for it; does nothing before `mode` was asked. */
   warm(plan: Ahead): void
   /** Opens a network that the commands of a conversation without hosts share. @returns why there can be none */
@@ -95,6 +97,7 @@ export function createSandboxPool(idleMs = usualIdleMs): SandboxPool {
           return joined().spawn(plan)
         },
         mode: async () => (mine.closed ? unconfined : joined().mode()),
+        kind: async () => (mine.closed ? undefined : joined().kind()),
         warm: (plan) => mine.shared?.warm(plan),
         openLoopback: async () => (mine.closed ? 'the conversation is closed' : joined().openLoopback()),
         close() {
@@ -150,6 +153,7 @@ function createShared(kind: SandboxKind, around: SandboxContext): Omit<Shared, '
   return {
     spawn: (plan) => open([...(plan.network ?? [])].sort()).spawn(plan),
     mode: () => open([]).mode(),
+    kind: () => open([]).kind(),
     warm: (plan) => byHosts.get('')?.warm(plan),
     openLoopback: () => open([]).openLoopback(),
     close() {
@@ -211,6 +215,11 @@ function createLazy(kind: SandboxKind, around: SandboxContext, hosts: readonly s
       const network = made.sandbox.name === 'bubblewrap' && missingForNetwork().length === 0
       const views = await made.sandbox.privateViews()
       return { confined: true, transaction: views.ok, network, ...(views.ok ? {} : { why: views.why }) }
+    },
+    async kind() {
+      state.made ??= make()
+      const made = await state.made
+      return made.ok ? made.sandbox.name : undefined
     },
     warm: (plan) => state.sandbox?.warm?.(plan),
     async openLoopback() {

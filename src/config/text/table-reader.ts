@@ -1,11 +1,10 @@
 /** Reads one table of a TOML file field by field, and collects every problem with its line. */
 
-import type { TomlDocument } from '../../../config/text/toml.ts'
-import { shown } from '../../../config/text/toml.ts'
-import { isObject } from '../../../kit/json.ts'
-import { didYouMean } from '../../../kit/text.ts'
+import { isObject } from '../../kit/json.ts'
+import { didYouMean } from '../../kit/text.ts'
+import { readToml, shown, type TomlDocument } from './toml.ts'
 
-export type CatalogueProblem = { readonly line?: number; readonly field: string; readonly message: string }
+export type TableProblem = { readonly line?: number; readonly field: string; readonly message: string }
 
 export type TableReader = {
   readonly path: string
@@ -16,6 +15,10 @@ export type TableReader = {
   texts(name: string, fallback?: readonly string[]): readonly string[]
   numbers(name: string, range: { readonly min: number; readonly max: number }): readonly number[]
   tables(name: string): readonly (readonly [name: string, table: TableReader])[]
+  /** Reads one table, as an empty one when it is absent. */
+  table(name: string): TableReader
+  /** Reads an array of tables, such as `[[tools]]`; absent: none. */
+  list(name: string): readonly TableReader[]
   has(name: string): boolean
   raw(name: string): unknown
   wrong(name: string, message: string): void
@@ -25,8 +28,19 @@ export type TableReader = {
 
 type TableSource = { readonly data: { readonly [name: string]: unknown }; readonly path: string; readonly place: TomlDocument['place'] }
 
+/** Reads a whole TOML text with `read`. Each problem begins with the line. */
+export function readTables<T>(text: string, read: (root: TableReader) => T): { readonly value: T; readonly problems: readonly string[] } {
+  const { data, problems: broken, place } = readToml(text)
+  const problems: TableProblem[] = broken.map(({ line, message }) => ({ line, field: '', message }))
+  const root = createTableReader({ data, path: '', place }, problems)
+  const value = read(root)
+  root.end()
+  const sorted = problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
+  return { value, problems: sorted.map(({ line, field, message }) => `${line === undefined ? '' : `line ${line}: `}${field} ${message}`) }
+}
+
 /** Reads a wrong field as its fallback, or as an empty value, so that the other problems are found too. */
-export function createTableReader({ data, path, place }: TableSource, problems: CatalogueProblem[]): TableReader {
+export function createTableReader({ data, path, place }: TableSource, problems: TableProblem[]): TableReader {
   const read = new Set<string>()
   const nameOf = (name: string) => (path === '' ? name : `${path}.${name}`)
 
@@ -55,9 +69,16 @@ export function createTableReader({ data, path, place }: TableSource, problems: 
     })
   }
 
+  const within = (name: string, table: TableSource['data']) => createTableReader({ data: table, path: nameOf(name), place }, problems)
+
   return {
     path,
     tables,
+    table: (name) => within(name, value<TableSource['data']>(name, 'a table', {}, {}, isObject)),
+    list: (name) =>
+      value<readonly TableSource['data'][]>(name, `an array of tables; write [[${nameOf(name)}]] before each`, [], [], isTables).map(
+        (table, at) => within(`${name}.${at}`, table),
+      ),
     wrong,
     text: (name, fallback) => value(name, 'a text', fallback, '', isText),
     oneOf: (name, values, fallback) => {
@@ -88,6 +109,10 @@ export function createTableReader({ data, path, place }: TableSource, problems: 
       for (const name of Object.keys(data)) if (!read.has(name)) wrong(name, `is not a field of this table${didYouMean(name, [...read])}`)
     },
   }
+}
+
+function isTables(value: unknown): value is readonly TableSource['data'][] {
+  return Array.isArray(value) && value.every(isObject)
 }
 
 function isText(value: unknown): value is string {

@@ -1,0 +1,224 @@
+/**
+ * Keeps the process of one plugin and calls it over lines of JSON-RPC 2.0, one call at a time. Whatever is not an answer to the open call
+ * ends the process; the next call starts another one, later and later while none answers.
+ */
+
+import { closeSync } from 'node:fs'
+import { within } from '../../../kit/abort.ts'
+import { canonical, isObject, type JsonObject, parseJson } from '../../../kit/json.ts'
+import { createLineSplitter } from '../../../kit/lines.ts'
+import { cut, quote, visible } from '../../../kit/text.ts'
+import type { ToolResult } from '../../../runtime/port.ts'
+import { openInput, writeWhole } from '../../../sandbox/command-pipes.ts'
+import { openLibc } from '../../../sandbox/libc.ts'
+import { resultOf } from '../../../tools/executable/executable-tool.ts'
+import { createCollector } from '../../../tools/output-limit.ts'
+import type { Spawn, SpawnPlan, SpawnResult } from '../../../tools/process.ts'
+import { fail } from '../../../tools/tool-kind.ts'
+import type { PluginManifest } from './manifest.ts'
+
+const protocol = 1
+const maxLineBytes = 8 * 1024 * 1024
+const floodBytes = 64 * 1024 * 1024
+/** The times in which it must greet, say that it is well, and end a cancelled call. */
+const [helloMs, healthMs, cancelMs] = [5_000, 2_000, 1_000]
+/** It is asked for its health after this time without a call, and ended after the longer one. */
+const [restMs, idleMs] = [30_000, 300_000]
+const longestBackOffMs = 60_000
+
+export type ProcessOptions = {
+  readonly manifest: PluginManifest
+  readonly spawn: Spawn
+  readonly plan: Pick<SpawnPlan, 'argv' | 'cwd' | 'env' | 'readablePaths'>
+  readonly maxOutputBytes: number
+  /** Aborts when the conversation is closed. */
+  readonly closed: AbortSignal
+  readonly now?: () => number
+}
+
+export type PluginProcess = { call(tool: string, input: JsonObject, signal: AbortSignal): Promise<ToolResult> }
+
+/** `value` is the result; `why` says what went wrong. */
+type Reply = { readonly value: unknown } | { readonly why: string }
+type Running = {
+  request(method: string, params: object, signal: AbortSignal, output?: (text: string) => void): Promise<Reply>
+  isSound(): boolean
+  end(): void
+  usedAt: number
+}
+
+export function createPluginProcess(options: ProcessOptions): PluginProcess {
+  const { manifest, maxOutputBytes, now = Date.now } = options
+  const state: {
+    running?: Running | undefined
+    failures: number
+    notBefore: number
+    last: Promise<unknown>
+    idle?: ReturnType<typeof setTimeout>
+  } = { failures: 0, notBefore: 0, last: Promise.resolve() }
+
+  function failed(why: string): string {
+    state.running?.end()
+    state.running = undefined
+    state.failures += 1
+    state.notBefore = now() + (state.failures < 2 ? 0 : Math.min(longestBackOffMs, 500 * 2 ** (state.failures - 1)))
+    return why
+  }
+
+  /** Starts it and greets it, or asks the one that rested whether it is well. @returns why there is none */
+  async function ready(): Promise<Running | string> {
+    const { running } = state
+    if (running?.isSound() && now() - running.usedAt < restMs) return running
+    if (running !== undefined) {
+      const healthy = await running.request('health', {}, AbortSignal.timeout(healthMs))
+      if ('value' in healthy) return running
+      failed('')
+    }
+    const wait = state.notBefore - now()
+    if (wait > 0) return `its process failed ${state.failures} times in a row; it is started again in ${Math.ceil(wait / 1_000)} s`
+    const started = start(options)
+    state.running = started
+    const { name, version } = manifest
+    const hello = await started.request('hello', { protocol, name, version }, AbortSignal.timeout(helloMs))
+    const why = 'why' in hello ? hello.why : whyNoGreeting(hello.value, manifest)
+    return why === undefined ? started : failed(`its process gave no proper greeting: ${why}`)
+  }
+
+  async function call(tool: string, input: JsonObject, signal: AbortSignal): Promise<ToolResult> {
+    if (signal.aborted || options.closed.aborted) return fail('cancelled before it started')
+    clearTimeout(state.idle)
+    const running = await ready()
+    if (typeof running === 'string') return fail(running)
+    const pieces = createCollector(maxOutputBytes)
+    const reply = await running.request('call', { tool, arguments: input }, signal, pieces.push)
+    running.usedAt = now()
+    if ('why' in reply) return fail(failed(reply.why), pieces.text())
+    state.failures = 0
+    state.idle = setTimeout(() => {
+      running.end()
+      state.running = undefined
+    }, idleMs)
+    state.idle.unref()
+    const result = resultOf(reply.value, '')
+    return { ...result, output: pieces.text() + result.output }
+  }
+
+  return {
+    call(...asked) {
+      const turn = state.last.then(() => call(...asked))
+      state.last = turn.catch(() => undefined)
+      return turn
+    },
+  }
+}
+
+/** A greeting may name the tools; they must be those that were approved. */
+function whyNoGreeting(value: unknown, { tools }: PluginManifest): string | undefined {
+  if (!isObject(value) || value.protocol !== protocol)
+    return `it speaks protocol ${quote(isObject(value) ? value.protocol : value)}, not ${protocol}`
+  const own = tools.map(({ spec }) => ({ name: spec.name, schema: spec.parameters }))
+  const said = Array.isArray(value.tools)
+    ? value.tools.map((tool) => (isObject(tool) ? { name: tool.name, schema: tool.schema } : tool))
+    : value.tools
+  const fits = said === undefined || canonical(said) === canonical(own)
+  return fits ? undefined : 'it describes other tools than its manifest, which were approved'
+}
+
+type ProcessState = {
+  id: string
+  open?: { take(reply: Reply): void; output?: ((text: string) => void) | undefined }
+  bytes: number
+  stderr: string
+  broken?: string
+  sent: Promise<unknown>
+}
+
+function start({ spawn, plan, closed }: ProcessOptions): Running {
+  const pipe = openInput(openLibc())
+  const over = new AbortController()
+  const splitter = createLineSplitter(maxLineBytes)
+  const state: ProcessState = { id: '', bytes: 0, stderr: '', sent: Promise.resolve() }
+
+  /** Ends a process that does what it must not. */
+  function stop(why: string): void {
+    state.broken ??= why
+    over.abort()
+    state.open?.take({ why: state.broken })
+  }
+
+  function obey(line: string): void {
+    const said = readMessage(line, state.open && state.id)
+    if ('broken' in said) stop(said.broken)
+    else if ('output' in said) state.open?.output?.(said.output)
+    else if ('value' in said) state.open?.take(said)
+  }
+
+  function onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void {
+    state.bytes += chunk.length
+    if (state.bytes > floodBytes) stop(`it printed more than ${floodBytes} bytes in one call`)
+    if (from === 'stderr') state.stderr = (state.stderr + new TextDecoder().decode(chunk)).slice(-1_000)
+    if (from === 'stderr' || over.signal.aborted) return
+    for (const line of splitter.push(chunk)) {
+      if (!line.ok) stop(line.error)
+      else if (!over.signal.aborted) obey(line.text)
+    }
+  }
+
+  const running = spawn({ ...plan, stdin: pipe.theirs, readOnly: true, signal: AbortSignal.any([over.signal, closed]), onOutput })
+  void running.then((ended) => {
+    const said = state.stderr.trim() === '' ? '' : `: ${cut(visible(state.stderr.trim()), 300)}`
+    stop(`its process ended with ${howItEnded(ended)}${said}`)
+    for (const end of [pipe.ours, pipe.theirs]) closeSync(end)
+  })
+
+  function send(message: object): void {
+    const line = `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`
+    // One whole message after the other, also when the pipe is full.
+    state.sent = state.sent.then(() => over.signal.aborted || writeWhole(pipe.ours, line, over.signal))
+  }
+
+  return {
+    usedAt: 0,
+    isSound: () => state.broken === undefined,
+    end: () => over.abort(),
+    async request(method, params, signal, output) {
+      if (state.broken !== undefined) return { why: state.broken }
+      // Nobody can guess the next one and answer before it is asked.
+      Object.assign(state, { id: crypto.randomUUID(), bytes: 0 })
+      const { promise, resolve } = Promise.withResolvers<Reply>()
+      const take = (reply: Reply) => {
+        delete state.open
+        resolve(reply)
+      }
+      state.open = { take, output }
+      const cancel = async () => {
+        send({ method: 'cancel', params: { id: state.id } })
+        if ((await within(cancelMs, promise)) === undefined) stop(`it did not answer "${method}" in time`)
+      }
+      signal.addEventListener('abort', cancel, { once: true })
+      send({ id: state.id, method, params })
+      if (signal.aborted) void cancel()
+      return promise.finally(() => signal.removeEventListener('abort', cancel))
+    },
+  }
+}
+
+type Said = { readonly broken: string } | { readonly output: string } | { readonly value: unknown } | { readonly ignored: true }
+
+/** @param open the id of the open call, if there is one */
+function readMessage(line: string, open: string | undefined): Said {
+  const message = parseJson(line)
+  if (!isObject(message) || message.jsonrpc !== '2.0') return { broken: `it printed what is not JSON-RPC: ${quote(line.slice(0, 80))}` }
+  const { id, method, params, result, error } = message
+  const isOutput = method === 'output' && isObject(params)
+  const about = isOutput ? params.id : id
+  if (about === undefined) return { ignored: true }
+  if (about !== open) return { broken: `it answered call ${quote(about)}, which is not open` }
+  if (isOutput) return { output: typeof params.text === 'string' ? params.text : '' }
+  return { value: isObject(error) ? { error: typeof error.message === 'string' ? error.message : quote(error) } : (result ?? null) }
+}
+
+function howItEnded(ended: SpawnResult): string {
+  if (!ended.ok) return visible(ended.message)
+  return ended.stopped ?? (ended.signal === undefined ? `exit code ${ended.code}` : ended.signal)
+}
