@@ -9,6 +9,7 @@ import { agentsOf } from '../../host/setup/agent-profile.ts'
 import { policyOf } from '../../host/setup/effective-policy.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
 import { createToolRuntime } from '../../host/toolset/tool-executor.ts'
+import { findSops } from '../../sop/find-sops.ts'
 import type { HomeNames } from './command.ts'
 
 /** Returns the names of this kind that begin with `partial`. */
@@ -27,6 +28,7 @@ const finders: { readonly [Kind in HomeNames]: (context: CliContext) => Promise<
     return ['last', ...kept.map(nameOf)]
   },
   providers: async (context) => Object.keys(loadSetup(context).config.providers.models),
+  sops: async (context) => (await findSops(loadSetup(context), new Map())).map(({ name }) => name),
   async tokens(context) {
     const setup = loadSetup(context)
     if (!existsSync(setup.config.memory.path)) return []

@@ -63,7 +63,7 @@ describe('a word that is a command of another program is not asked of a model', 
   })
 
   test.each([
-    ...['plugin install x', 'sop', 'sop run deploy', 'mcp list', 'mcp', 'skill', 'skills list', 'wiggum run', 'acp', 'eval 1+1'],
+    ...['plugin install x', 'mcp list', 'mcp', 'skill', 'skills list', 'wiggum run', 'acp', 'eval 1+1'],
     ...['exec hello', 'hooks list', 'plan', 'plan my weekend', 'sessions', 'fork last', 'agents', 'agents list', 'import a.json'],
     ...['review', 'review main', 'apply x.diff', 'Plugin install x', 'plugins list', 'plugn install', 'skils list', 'mcp --json list'],
     ...['--json mcp list', '-c plugin install x', 'extensions install https://example.org/x.git', 'mcp add x -- npx y', 'export'],

@@ -1,11 +1,11 @@
 /** Reads one table of a TOML file field by field, and collects every problem with its line. */
 
-import type { TomlDocument } from '../../../config/text/toml.ts'
-import { shown } from '../../../config/text/toml.ts'
-import { isObject } from '../../../kit/json.ts'
-import { didYouMean } from '../../../kit/text.ts'
+import { isObject } from '../../kit/json.ts'
+import { didYouMean } from '../../kit/text.ts'
+import { shown, type TomlDocument } from './toml.ts'
 
-export type CatalogueProblem = { readonly line?: number; readonly field: string; readonly message: string }
+/** `line` and `column` count from 1. */
+export type FieldProblem = { readonly line?: number; readonly column?: number; readonly field: string; readonly message: string }
 
 export type TableReader = {
   readonly path: string
@@ -16,6 +16,8 @@ export type TableReader = {
   texts(name: string, fallback?: readonly string[]): readonly string[]
   numbers(name: string, range: { readonly min: number; readonly max: number }): readonly number[]
   tables(name: string): readonly (readonly [name: string, table: TableReader])[]
+  /** Reads an array of tables: `[[name]]`. */
+  list(name: string): readonly TableReader[]
   has(name: string): boolean
   raw(name: string): unknown
   wrong(name: string, message: string): void
@@ -26,14 +28,14 @@ export type TableReader = {
 type TableSource = { readonly data: { readonly [name: string]: unknown }; readonly path: string; readonly place: TomlDocument['place'] }
 
 /** Reads a wrong field as its fallback, or as an empty value, so that the other problems are found too. */
-export function createTableReader({ data, path, place }: TableSource, problems: CatalogueProblem[]): TableReader {
+export function createTableReader({ data, path, place }: TableSource, problems: FieldProblem[]): TableReader {
   const read = new Set<string>()
   const nameOf = (name: string) => (path === '' ? name : `${path}.${name}`)
 
   function wrong(name: string, message: string): void {
     const field = name === '' ? path : nameOf(name)
-    const line = (place(field) ?? place(path))?.line
-    problems.push({ field, message, line })
+    const { line, column } = place(field) ?? place(path) ?? {}
+    problems.push({ field, message, line, column })
   }
 
   function value<T>(name: string, what: string, fallback: T | undefined, empty: T, fits: (found: unknown) => found is T): T {
@@ -50,14 +52,20 @@ export function createTableReader({ data, path, place }: TableSource, problems: 
     return Object.entries(found).flatMap(([key, table]) => {
       const under = `${nameOf(name)}.${key}`
       if (isObject(table)) return [[key, createTableReader({ data: table, path: under, place }, problems)] as const]
-      problems.push({ field: under, message: `is a table; got ${shown(table)}`, line: place(under)?.line })
+      wrong(`${name}.${key}`, `is a table; got ${shown(table)}`)
       return []
     })
+  }
+
+  const list: TableReader['list'] = (name) => {
+    const found = value<{ [name: string]: unknown }[]>(name, `a list of tables: [[${name}]]`, [], [], isTables)
+    return found.map((table, at) => createTableReader({ data: table, path: `${nameOf(name)}[${at}]`, place }, problems))
   }
 
   return {
     path,
     tables,
+    list,
     wrong,
     text: (name, fallback) => value(name, 'a text', fallback, '', isText),
     oneOf: (name, values, fallback) => {
@@ -92,6 +100,10 @@ export function createTableReader({ data, path, place }: TableSource, problems: 
 
 function isText(value: unknown): value is string {
   return typeof value === 'string'
+}
+
+function isTables(value: unknown): value is { [key: string]: unknown }[] {
+  return Array.isArray(value) && value.every(isObject)
 }
 
 function isWhole(value: unknown, min: number, max: number): value is number {
