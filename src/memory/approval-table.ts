@@ -265,17 +265,24 @@ export function sealUnsealed(store: Store, seal: Seal): void {
 }
 
 const longestLifeMs = 600_000
+const dayMs = 86_400_000
+
+/** Names the questions of procedures. No tool has such a name, so no call can have a question that lives as long. */
+export const procedureQuestions = ['sop.approval', 'sop.doubt'] as const
+const longestProcedureMs = 366 * dayMs
 
 /**
  * SQL condition for a valid approval. A clock that was set back must not extend a life, so an approval counts as expired before its
- * creation time. An edited row must not either: no life is longer than ten minutes.
+ * creation time. An edited row must not either: no life is longer than ten minutes, or than a year for a question of a procedure.
  */
 function alive(now: string): string {
-  return `created <= ${now} AND expires > ${now} AND expires <= created + ${longestLifeMs}`
+  const most = `iif(tool IN (${procedureQuestions.map((name) => `'${name}'`).join(', ')}), ${longestProcedureMs}, ${longestLifeMs})`
+  return `created <= ${now} AND expires > ${now} AND expires <= created + ${most}`
 }
 
-function isAlive({ created, expires }: Approval, now: number): boolean {
-  return created <= now && expires > now && expires <= created + longestLifeMs
+function isAlive({ created, expires, tool }: Approval, now: number): boolean {
+  const most = procedureQuestions.some((name) => name === tool) ? longestProcedureMs : longestLifeMs
+  return created <= now && expires > now && expires <= created + most
 }
 
 function findRule(store: Store, tool: string, scope: string): RuleRow | undefined {

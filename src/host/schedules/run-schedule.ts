@@ -13,7 +13,7 @@ import { directCall } from '../toolset/direct-call.ts'
 import { iso, timeText } from './schedule-view.ts'
 
 /** How an entrance runs a turn that nobody attends. */
-type UnattendedTurns = {
+export type UnattendedTurns = {
   takeTurn(turn: {
     readonly conversation: Conversation
     readonly prompt: string

@@ -1,0 +1,189 @@
+/** Implements `sop run | resume | status | cancel`: it runs procedures at this terminal and shows how far they are. */
+
+import { takeTurn } from '../../../channels/take-turn.ts'
+import { readAnswer } from '../../../channels/terminal/approval-prompt.ts'
+import { atTerminal, terminalPrompt } from '../../../channels/terminal/audience.ts'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { onInterrupt } from '../../../channels/terminal/signals.ts'
+import type { Conversation } from '../../../host/api.ts'
+import { openHost } from '../../../host/open/open-host.ts'
+import { withRecords } from '../../../host/open/open-records.ts'
+import { sopRecords } from '../../../host/records/sop-records.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
+import { cut, flat, visible } from '../../../kit/text.ts'
+import type { SopRunRow, SopStepRow } from '../../../memory/journal/sop-store.ts'
+import { findSop, findSops, sopTools } from '../../../sop/find-sops.ts'
+import { beginSop, cancelRun, existingRun, runSop, type SopRun, type SopTurns, showRun } from '../../../sop/run-sop.ts'
+import { command, type Flags, type Given } from '../../args/command.ts'
+import { approveFlag, autonomyFlag, jsonFlag, limitOf20, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
+import { CliExit, exitCodes, usageError } from '../../exit.ts'
+import { printList } from '../../print-list.ts'
+
+const turnFlags = { ...modelFlag, ...sandboxFlag, ...approveFlag, ...autonomyFlag, ...workspaceFlag, ...jsonFlag } as const satisfies Flags
+type TurnFlags = Given<typeof turnFlags>
+const runArg = { run: { type: 'text', about: 'The id of a run, the beginning of one, or "last"' } } as const
+
+const exits = [[1, 'a step failed'], [4, 'it waits for a person'], 9, 130] as const
+
+export const run = command({
+  flags: { input: { type: 'text', many: true, about: 'An input: NAME=VALUE; may be repeated' }, ...turnFlags },
+  args: { name: { type: 'text', about: 'Name of the procedure', complete: 'sops' } },
+  examples: [
+    ['daily-check', 'asks at this terminal; without one it waits for an answer from elsewhere'],
+    ['deploy --input version=1.2 --json', 'with an input, for scripts'],
+  ],
+  exits,
+  async run(context, { input = [], ...flags }, { name }) {
+    await withTurns(context, flags, async (turns, setup) => {
+      const file = await findSop(setup, await sopTools(setup), name)
+      const begun = beginSop(file, { setup, records: turns.records, inputs: inputsOf(input), by: 'cli' })
+      return runSop(begun.id, turns)
+    })
+  },
+})
+
+function inputsOf(given: readonly string[]): { readonly [name: string]: string } {
+  return Object.fromEntries(
+    given.map((each) => {
+      const at = each.indexOf('=')
+      if (at < 1) throw usageError(`--input ${JSON.stringify(each)}: write NAME=VALUE`)
+      return [each.slice(0, at), each.slice(at + 1)]
+    }),
+  )
+}
+
+export const resume = command({
+  flags: {
+    doubt: {
+      type: 'choice',
+      values: ['done', 'again', 'skip'],
+      about: 'About a step that may have happened: it has, it runs again, or it is left out',
+    },
+    ...turnFlags,
+  },
+  args: runArg,
+  examples: [
+    ['last', 'after an answer, or after a crash'],
+    ['sop_4q2fqk8fd4spk980 --doubt done', 'the step in doubt has happened'],
+  ],
+  exits,
+  async run(context, { doubt: answer, ...flags }, { run: ref }) {
+    await withTurns(context, flags, async (turns, setup) => {
+      const { id, name, digest } = existingRun(turns.records, ref)
+      const current = (await findSops(setup, new Map())).find((file) => file.name === name)
+      if (current?.digest !== digest) context.process.stderr.write(changedNote(name, current !== undefined))
+      return runSop(id, { ...turns, answer })
+    })
+  },
+})
+
+function changedNote(name: string, exists: boolean): string {
+  return `note: the procedure ${name} ${exists ? 'has changed' : 'was removed'} since this run began; the run keeps its version\n`
+}
+
+/** Opens the home, runs at this terminal, and ends with the exit code of the run. */
+async function withTurns(context: CliContext, flags: TurnFlags, use: (turns: SopTurns, setup: CliSetup) => Promise<SopRun>): Promise<void> {
+  const { model, sandbox, workspace, autonomy, approveAllMedium, json = false } = flags
+  const setup = loadSetup(context, { model, workspace, autonomy, approveAllMedium })
+  const host = await openHost(setup, { ahead: false })
+  const { stdout, stderr } = context.process
+  const stop = new AbortController()
+  const interrupt = onInterrupt(() => stop.abort())
+  try {
+    const records = await host.records()
+    await records.sops.recover()
+    const ask = terminalPrompt(context)
+    const onGate = (conversation: Conversation) => atTerminal({ context, conversation, ask, signal: stop.signal }).onGate
+    const ended = await use(
+      {
+        ...{ host, records, takeTurn, onGate, options: { sandbox }, signal: stop.signal },
+        tell: (step) => stderr.write(`${stepText(step)}\n`),
+        ...(ask && {
+          async ask({ id, prompt }) {
+            const answer = readAnswer(await ask(`\n${visible(prompt)} [y/N] `, stop.signal))
+            if (answer.kind !== 'unclear' && !stop.signal.aborted)
+              await records.approvals.decide(id, { allow: answer.kind === 'yes', by: 'terminal', note: answer.note })
+          },
+        }),
+      },
+      setup,
+    )
+    stdout.write(json ? `${JSON.stringify(ended)}\n` : runText(ended))
+    const code = codeOf(ended, stop.signal.aborted)
+    if (code !== 0) throw new CliExit(code, json ? '' : todo(ended))
+  } finally {
+    interrupt.stop()
+    await host.close()
+  }
+}
+
+function codeOf({ state }: SopRun, wasStopped: boolean): number {
+  if (state === 'done') return 0
+  if (state === 'waiting' || state === 'asked') return exitCodes.approval_needed
+  return state === 'cancelled' || wasStopped ? exitCodes.cancelled : exitCodes.error
+}
+
+/** Returns what a person can do about a run that has not ended well. */
+function todo({ id, state, why, steps }: SopRun): string {
+  const questions = steps.flatMap(({ question }) => question ?? [])
+  if (state === 'failed') return `error: ${why}`
+  if (state === 'cancelled') return ''
+  const answer = questions.map((question) => `braidclaw approvals allow ${question} (or deny); `).join('')
+  const doubt = state === 'asked' ? ` Has the step happened? Otherwise: braidclaw sop resume ${id} --doubt done|again|skip.` : ''
+  return state === 'running'
+    ? `stopped; to continue: braidclaw sop resume ${id}`
+    : `it waits: ${answer}then: braidclaw sop resume ${id}.${doubt}`
+}
+
+function stepText({ step, state, why, output, attempt }: SopStepRow): string {
+  const words = why === '' ? cut(visible(flat(output)), 80) : cut(visible(flat(why)), 200)
+  return `${step}: ${state}${attempt > 1 ? ` (attempt ${attempt})` : ''}${words === '' ? '' : `  ${words}`}`
+}
+
+function runLine({ id, name, state, started, why }: SopRunRow): string {
+  return `${id}  ${name}  ${state}  ${new Date(started).toISOString().slice(0, 16)}${why === '' ? '' : `  ${cut(visible(flat(why)), 200)}`}`
+}
+
+function runText({ steps, outputs, ...row }: SopRun): string {
+  const named = Object.entries(outputs).map(([name, text]) => `${name}: ${visible(text)}\n`)
+  return [`${runLine(row)}\n`, ...steps.map((step) => `  ${stepText(step)}\n`), ...named].join('')
+}
+
+export const status = command({
+  flags: { ...limitOf20, ...jsonFlag },
+  args: { run: { ...runArg.run, optional: true } },
+  examples: [
+    ['', 'the latest runs'],
+    ['last --json', 'every step of the latest run, with its output'],
+  ],
+  exits: [9],
+  async run(context, { limit, json = false }, { run: ref }) {
+    const setup = loadSetup(context)
+    await withRecords(setup, async (base) => {
+      const sops = sopRecords(base)
+      if (ref === undefined) {
+        const items = sops.runs.list({ limit })
+        return printList(context, { items, json, lines: items.map(runLine), none: 'no procedure has run yet' })
+      }
+      const found = await showRun({ sops }, ref)
+      const current = (await findSops(setup, new Map())).find(({ name }) => name === found.name)
+      const isChanged = current?.digest !== found.digest
+      const { stdout, stderr } = context.process
+      stdout.write(json ? `${JSON.stringify({ ...found, changed: isChanged })}\n` : runText(found))
+      if (isChanged && !json && found.ended === null) stderr.write(changedNote(found.name, current !== undefined))
+    })
+  },
+})
+
+export const cancel = command({
+  flags: jsonFlag,
+  args: runArg,
+  examples: [['last', 'its open questions are closed']],
+  exits: [9],
+  async run(context, { json = false }, { run: ref }) {
+    await withRecords(loadSetup(context), (base) => {
+      const row = cancelRun({ sops: sopRecords(base) }, ref)
+      context.process.stdout.write(json ? `${JSON.stringify(row)}\n` : `cancelled: ${row.id} (${row.name})\n`)
+    })
+  },
+})
