@@ -1,7 +1,7 @@
 /** Finds the procedures of a home and of its workspace, and reads them. */
 
 import { readdirSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { readConfigFile } from '../config/text/read-toml-file.ts'
 import type { FieldProblem } from '../config/text/table-reader.ts'
 import type { Setup } from '../host/api.ts'
@@ -104,10 +104,4 @@ export function problemLines({ path, problems }: Pick<SopFile, 'path' | 'problem
     return `${place}: ${field === '' ? '' : `${visible(field)}: `}${visible(message)}`
   })
   return problems.length > mostShown ? [...lines, `${visible(path)}: and ${problems.length - mostShown} more problems`] : lines
-}
-
-/** Returns the path of a file as a person reads it: below the home or the workspace. */
-export function shownPath({ context }: Setup, path: string): string {
-  const short = relative(context.cwd, path)
-  return short.startsWith('..') ? path : short
 }

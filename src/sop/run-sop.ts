@@ -21,7 +21,7 @@ import { type Condition, readSop, type Sop, type Step } from './sop-file.ts'
 import { type SopEvent, sopProgram } from './sop-program.ts'
 import { fill, type Reference, referencesIn } from './template.ts'
 
-export type SopRun = SopRunRow & { readonly steps: readonly SopStepRow[]; readonly outputs: { readonly [name: string]: string } }
+export type SopRun = SopRunRow & { readonly steps: readonly SopStepRow[] }
 
 export type SopTurns = Omit<StepTurns, 'records' | 'host'> & {
   readonly host: Pick<Host, 'conversation' | 'setup'>
@@ -81,12 +81,9 @@ export function existingRun({ sops }: Pick<HostRecords, 'sops'>, ref: string): S
   throw new FailureError('error', `no run of a procedure ${quote(ref)}; see: braidclaw sop status`)
 }
 
-export async function showRun({ sops }: Pick<HostRecords, 'sops'>, id: string): Promise<SopRun> {
-  const run = existingRun({ sops }, id)
-  const steps = sops.runs.steps(run.id)
-  const { outputs } = await versionOf({ sops }, run)
-  const filled = run.state === 'done' ? Object.entries(outputs).map(([name, text]) => [name, fill(text, reader(run, steps))]) : []
-  return { ...run, steps, outputs: Object.fromEntries(filled) }
+export function showRun({ sops }: Pick<HostRecords, 'sops'>, ref: string): SopRun {
+  const run = existingRun({ sops }, ref)
+  return { ...run, steps: sops.runs.steps(run.id) }
 }
 
 async function versionOf({ sops }: Pick<HostRecords, 'sops'>, { digest, id }: SopRunRow): Promise<Sop> {
@@ -307,8 +304,6 @@ async function attempt(step: Step, context: Performing): Promise<StepOutcome> {
   if (step.kind === 'approval') return approve(step, { ...context, prompt: fill(step.prompt, read) })
   const missing = sourcesOf(step).find((id) => state.row(id)?.state !== 'done')
   if (missing !== undefined) return fails(`it needs the output of ${missing}, which ${state.row(missing)?.state ?? 'has not run'}`)
-  const setup = setupFor(run, sop, turns.host.setup, state)
-  if (typeof setup === 'string') return fails(setup)
   const question = row.question === null ? undefined : sops.question(row.question)
   const answer = row.state === 'asked' ? (turns.answer ?? answerOf(question)) : undefined
   if (row.state === 'asked' && answer === undefined) return { state: 'asked', why: row.why }
@@ -323,6 +318,8 @@ async function attempt(step: Step, context: Performing): Promise<StepOutcome> {
     step.kind === 'tool'
       ? { tool: step.tool, input: { ...fill(step.args, read), ...content } }
       : { prompt: promptOf(step, sop, context, read), readsOutputs: state.all().some(({ output }) => output !== '') }
+  const { setup: usual } = turns.host
+  const setup = { ...usual, config: { ...usual.config, workspaceDir: run.workspace } }
   const name = `procedure ${run.id} ${step.id} ${row.attempt}`
   const turn = {
     name,
@@ -334,8 +331,6 @@ async function attempt(step: Step, context: Performing): Promise<StepOutcome> {
     ...(row.state === 'waiting' && question ? { question } : {}),
   }
   const outcome = await runTurn(turn, { ...turns }).catch((error: unknown) => fails(errorText(error)))
-  if (outcome.state === 'failed' && outcome.code === 'budget' && Object.keys(sop.budget).length > 0)
-    return { ...outcome, why: `the budget of the procedure, or another one, does not pay for this step: ${outcome.why}` }
   if (outcome.state !== 'asked') return outcome
   const asked = sops.ask({ run: run.id, name: run.name, step: step.id, kind: 'sop.doubt', prompt: outcome.why, livesMs: 30 * dayMs })
   state.put(step.id, { question: asked })
@@ -370,25 +365,6 @@ function promptOf(step: Step, { steps }: Sop, { state }: Performing, read: (refe
   const results = before.filter((one) => one === last || (last?.parallel !== undefined && one.parallel === last.parallel))
   const blocks = results.map(({ id }) => `Output of the step ${quote(id)}:\n${state.row(id)?.output}`)
   return [text, ...blocks].join('\n\n')
-}
-
-/** Returns the settings of a step: the folder that the run began in, and what is left of its budget, or why there is none. */
-function setupFor({ workspace }: SopRunRow, { budget }: Sop, setup: Setup, state: RunState): Setup | string {
-  const { limits } = setup.config
-  const spent = { tokens: 0, micros: 0 }
-  for (const { tokens, micros } of state.all()) {
-    spent.tokens += tokens
-    spent.micros += micros
-  }
-  const tokens = budget.tokens === undefined ? undefined : budget.tokens - spent.tokens
-  const usd = budget.usd === undefined ? undefined : budget.usd - spent.micros / 1_000_000
-  if ((tokens !== undefined && tokens <= 0) || (usd !== undefined && usd <= 0)) return 'the budget of the procedure is used up'
-  const least = (limit: number | undefined, other: number | undefined) => (limit === undefined ? other : Math.min(limit, other ?? limit))
-  const left = {
-    maxConversationTokens: least(limits.maxConversationTokens, tokens),
-    maxConversationUsd: least(limits.maxConversationUsd, usd),
-  }
-  return { ...setup, config: { ...setup.config, workspaceDir: workspace, limits: { ...limits, ...left } } }
 }
 
 async function approve(step: Step, { run, turns, prompt, signal }: Performing & { readonly prompt: string }): Promise<StepOutcome> {

@@ -152,7 +152,7 @@ async function endOf({ work }: StepTurn, conversationId: string, records: StepTu
     if (outcome === undefined) return failed(last?.message ?? '')
     return outcome.status === 'allowed' ? { state: 'done', output: outcome.output, why: '' } : failed(outcome.error ?? outcome.output)
   }
-  if (last?.code !== 'answered') return { ...failed(last?.message ?? ''), code: last?.code }
+  if (last?.code !== 'answered') return failed(last?.message ?? '')
   const reply = (await records.runs.show(last.runId)).steps.findLast((step) => step.type === 'reply')
   return { state: 'done', output: reply?.type === 'reply' ? reply.text : '', why: '' }
 }

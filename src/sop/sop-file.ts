@@ -44,9 +44,6 @@ export type Sop = {
   readonly description: string
   readonly inputs: { readonly [name: string]: SopInput }
   readonly steps: readonly Step[]
-  /** Texts that a finished run returns. */
-  readonly outputs: { readonly [name: string]: string }
-  readonly budget: { readonly tokens?: number; readonly usd?: number }
 }
 
 export type ReadSop = { readonly sop: Sop; readonly problems: readonly FieldProblem[] }
@@ -78,10 +75,9 @@ export async function readSop({ text, folder, tools }: SopSource): Promise<ReadS
   const validate = createValidator()
   const steps: Step[] = []
   for (const table of tables.slice(0, mostSteps)) steps.push(await stepOf(table, tools, validate))
-  const [outputs, budget] = [outputsOf(root), budgetOf(root)]
   root.end()
-  const sop = { name, description, inputs, steps, outputs, budget }
-  checkOrder(sop, tables, root)
+  const sop = { name, description, inputs, steps }
+  checkOrder(sop, tables)
   return { sop, problems: problems.sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0)) }
 }
 
@@ -94,24 +90,6 @@ function inputOf(name: string, table: TableReader): SopInput {
   const input = { description: table.text('description', ''), ...(table.has('default') ? { default: table.text('default') } : {}) }
   table.end()
   return input
-}
-
-function outputsOf(root: TableReader): Sop['outputs'] {
-  const raw = root.raw('outputs') ?? {}
-  if (isObject(raw) && Object.values(raw).every((each) => typeof each === 'string')) return raw as Sop['outputs']
-  root.wrong('outputs', 'is a table of texts')
-  return {}
-}
-
-function budgetOf(root: TableReader): Sop['budget'] {
-  const raw = root.raw('budget') ?? {}
-  const budget = isObject(raw) ? raw : {}
-  const isAmount = (value: unknown) => value === undefined || (typeof value === 'number' && value > 0)
-  const unknown = Object.keys(budget).filter((key) => key !== 'tokens' && key !== 'usd')
-  if (!isObject(raw) || unknown.length > 0 || !isAmount(budget.tokens) || !isAmount(budget.usd))
-    root.wrong('budget', 'is a table with tokens or usd, each more than 0: { tokens = 20000, usd = 0.5 }')
-  const { tokens, usd } = budget
-  return { ...(typeof tokens === 'number' ? { tokens } : {}), ...(typeof usd === 'number' ? { usd } : {}) }
 }
 
 async function stepOf(table: TableReader, tools: KnownTools, validate: Validator): Promise<Step> {
@@ -225,8 +203,8 @@ function stepReferences({ args, prompt, contentFrom, when }: Step): readonly Ste
 }
 
 /** Checks what the steps say of one another, of inputs, and of the order. */
-function checkOrder(sop: Sop, tables: readonly TableReader[], root: TableReader): void {
-  const { steps, inputs, outputs } = sop
+function checkOrder(sop: Sop, tables: readonly TableReader[]): void {
+  const { steps, inputs } = sop
   const first = new Map<string, number>()
   for (const [at, { id }] of steps.entries()) {
     if (first.has(id) && id !== '') tables[at]?.wrong('id', `${shown(id)} is the id of an earlier step too; choose another`)
@@ -246,15 +224,9 @@ function checkOrder(sop: Sop, tables: readonly TableReader[], root: TableReader)
     if (why !== undefined) wrong('when', why)
     for (const name of inputsOf(step)) if (!Object.hasOwn(inputs, name)) wrong(fieldOf(step, name), unknownInput(name, inputs))
   }
-  for (const [name, text] of Object.entries(outputs))
-    for (const { kind, name: target } of referencesIn(text)) {
-      if (kind === 'inputs' && !Object.hasOwn(inputs, target)) root.wrong(`outputs.${name}`, unknownInput(target, inputs))
-      if (kind === 'steps' && !first.has(target))
-        root.wrong(`outputs.${name}`, `${shown(target)} is not a step${didYouMean(target, [...first.keys()])}`)
-    }
 }
 
-function checkGroups({ steps, budget }: Sop, tables: readonly TableReader[]): void {
+function checkGroups({ steps }: Sop, tables: readonly TableReader[]): void {
   const groups = new Set<string>()
   let at = 0
   for (const stage of stagesOf(steps)) {
@@ -266,8 +238,6 @@ function checkGroups({ steps, budget }: Sop, tables: readonly TableReader[]): vo
     if (groups.has(parallel)) wrong('is used above; the steps of a group stand together')
     groups.add(parallel)
     if (stage.length > mostAtOnce) wrong(`has ${stage.length} steps; ${mostAtOnce} run at the same time at most`)
-    if (stage.filter(({ kind }) => kind === 'agent').length > 1 && Object.keys(budget).length > 0)
-      wrong('has several agent steps, which cannot share the budget; let them run one after the other')
   }
 }
 
@@ -290,27 +260,15 @@ type Later = { readonly steps: readonly Step[]; readonly first: ReadonlyMap<stri
 function whyLater({ steps, first, at, target }: Later): string {
   const [from, to] = [steps[at], steps[target]]
   if (from === to) return 'is this step itself'
-  const back = new Map<string, string>()
-  const waiting = [to?.id ?? '']
-  for (const id of waiting)
-    for (const next of stepReferences(steps[first.get(id) ?? -1] ?? noStep)) {
-      if (back.has(next.id)) continue
-      back.set(next.id, id)
-      if (next.id === from?.id) return `waits for this step: a circle of ${circle(back, from.id, to?.id ?? '')}`
-      waiting.push(next.id)
-    }
+  const waiting = new Set([to?.id ?? ''])
+  for (const id of waiting) for (const next of stepReferences(steps[first.get(id) ?? -1] ?? noStep)) waiting.add(next.id)
+  if (from && waiting.has(from.id)) return 'waits for this step, so the two wait in a circle'
   return from?.parallel !== undefined && from.parallel === to?.parallel
     ? 'runs at the same time'
     : 'comes later; only an earlier step has an output'
 }
 
 const noStep: Step = { id: '', kind: 'agent', tool: '', args: {}, prompt: '', onFailure: 'abort', retry: 0 }
-
-function circle(back: ReadonlyMap<string, string>, from: string, to: string): string {
-  const path = [from]
-  for (let id = back.get(from); id !== undefined && path.length < 10; id = id === to ? undefined : back.get(id)) path.unshift(id)
-  return [from, ...path].join(' → ')
-}
 
 /** @returns why the condition never holds, if so */
 function neverRuns({ when }: Step, find: (id: string) => Step | undefined): string | undefined {

@@ -16,7 +16,7 @@ test('the example of the seed is listed, valid and shown, in each of the three f
     const valid = await at.run(['sop', 'validate'])
     expect([valid.code, valid.stderr, valid.stdout.includes('SOP.toml is valid: 4 steps')]).toEqual([0, '', true])
     const shown = await at.run(['sop', 'show', 'daily-check'])
-    expect(shown.stdout).toContain('  4  write  tool  file_write {"path":"daily-check.txt","content_from":"summarize"}\n')
+    expect(shown.stdout).toEndWith(`SOP.toml\n${dailyCheck}`)
   }
 })
 
@@ -43,4 +43,17 @@ test('an unknown name is answered with the nearest one, and an empty home with w
   writeSop(at, 'daily-check', dailyCheck)
   const { code, stderr } = await at.run(['sop', 'show', 'daily-chek'])
   expect([code, stderr]).toEqual([2, 'error: no procedure "daily-chek"; did you mean "daily-check"?\n'])
+})
+
+test('verify proves the example of the seed, and names a bypass with the shortest run to it', async () => {
+  using at = home()
+  writeSop(at, 'daily-check', dailyCheck)
+  const good = await at.run(['sop', 'verify', 'daily-check'])
+  expect([good.code, good.stdout]).toEqual([0, expect.stringMatching(/^daily-check: every rule holds \(\d+ states explored\)\n$/)])
+  writeSop(at, 'daily-check', dailyCheck.replace('kind = "approval"', 'kind = "approval"\non_failure = "continue"'))
+  const { code, stderr } = await at.run(['sop', 'verify', 'daily-check'])
+  expect([code, stderr.split('\n')[1]]).toEqual([
+    1,
+    '  list begins → list done → summarize begins → summarize done → approval begins → approval failed → write begins → write done',
+  ])
 })

@@ -166,20 +166,16 @@ describe('steps', () => {
     expect(stderr).toContain('error: a: it ran longer than 1 s')
   })
 
-  test('inputs fill prompts, outputs are returned, and the budget of all agent steps holds', async () => {
+  test('inputs fill prompts, and the limits of the configuration hold for agent steps', async () => {
     using at = home()
-    const top =
-      'budget = { tokens = 40 }\noutputs = { said = "{{ steps.a.output }} in {{ inputs.city }}" }\n[inputs.city]\ndefault = "Bern"\n'
-    const { env } = scripted(at, [{ text: 'Rain', usage: { input_tokens: 5, output_tokens: 1 } }])
-    const ok = await runSteps(
-      at,
-      `${top}${agent('a', 'Weather of {{ inputs.city }}?')}`.replace('tokens = 40', 'tokens = 100000'),
-      ['--json', '--input', 'city=Basel'],
-      env,
-    )
-    expect([ok.code, JSON.parse(ok.stdout).outputs]).toEqual([0, { said: 'Rain in Basel' }])
-    const broke = await runSteps(at, `${top}${agent('a', 'Weather of {{ inputs.city }}?')}`, full, env)
-    expect([broke.code, broke.stderr.includes('the budget of the procedure, or another one, does not pay')]).toEqual([1, true])
+    const steps = `[inputs.city]\ndefault = "Bern"\n${agent('a', 'Weather of {{ inputs.city }}?')}`
+    const { env } = scripted(at, [{ text: 'Rain' }])
+    const { code, stdout } = await runSteps(at, steps, ['--json', '--input', 'city=Basel'], env)
+    const [step] = JSON.parse(stdout).steps
+    expect([code, step.output]).toEqual([0, 'Rain'])
+    expect((await at.run(['memory', 'show', step.conversationId])).stdout).toContain('Weather of Basel?')
+    const broke = await runSteps(at, steps, full, { ...env, BRAIDCLAW_LIMITS_MAX_RUN_TOKENS: '5' })
+    expect([broke.code, broke.stderr.includes('max_run_tokens')]).toEqual([1, true])
   })
 
   test('a tool that has vanished since the run began is refused by the gate', async () => {

@@ -115,6 +115,7 @@ export const commands: List = [
   { name: 'sop list', about: 'List the procedures of this home and workspace', load: async () => (await import('./sop/sop.ts')).list },
   { name: 'sop validate', about: 'Report every error of a procedure at once, with line, column and what to do', load: async () => (await import('./sop/sop.ts')).validate },
   { name: 'sop show', about: 'Print the steps of a procedure', load: async () => (await import('./sop/sop.ts')).show },
+  { name: 'sop verify', about: 'Model-check a procedure: every step reached, no dead end, approvals before what changes something', load: async () => (await import('./sop/sop.ts')).verify },
   { name: 'sop run', about: 'Run a procedure; exit 4 when it waits for a person', load: async () => (await import('./sop/sop-run.ts')).run },
   { name: 'sop resume', about: 'Continue a run that waits, or whose process ended', load: async () => (await import('./sop/sop-run.ts')).resume },
   { name: 'sop status', about: 'List the runs, or show the steps of one', load: async () => (await import('./sop/sop-run.ts')).status },

@@ -144,9 +144,8 @@ function runLine({ id, name, state, started, why }: SopRunRow): string {
   return `${id}  ${name}  ${state}  ${new Date(started).toISOString().slice(0, 16)}${why === '' ? '' : `  ${cut(visible(flat(why)), 200)}`}`
 }
 
-function runText({ steps, outputs, ...row }: SopRun): string {
-  const named = Object.entries(outputs).map(([name, text]) => `${name}: ${visible(text)}\n`)
-  return [`${runLine(row)}\n`, ...steps.map((step) => `  ${stepText(step)}\n`), ...named].join('')
+function runText({ steps, ...row }: SopRun): string {
+  return [`${runLine(row)}\n`, ...steps.map((step) => `  ${stepText(step)}\n`)].join('')
 }
 
 export const status = command({
@@ -165,7 +164,7 @@ export const status = command({
         const items = sops.runs.list({ limit })
         return printList(context, { items, json, lines: items.map(runLine), none: 'no procedure has run yet' })
       }
-      const found = await showRun({ sops }, ref)
+      const found = showRun({ sops }, ref)
       const current = (await findSops(setup, new Map())).find(({ name }) => name === found.name)
       const isChanged = current?.digest !== found.digest
       const { stdout, stderr } = context.process

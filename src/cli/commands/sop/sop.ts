@@ -2,9 +2,9 @@
 
 import { readConfigFile } from '../../../config/text/read-toml-file.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { count } from '../../../kit/text.ts'
-import { findSop, findSops, parseSop, problemLines, type SopFile, shownPath, sopTools } from '../../../sop/find-sops.ts'
-import type { Condition, Step } from '../../../sop/sop-file.ts'
+import { count, visible, visibleLines } from '../../../kit/text.ts'
+import { findSop, findSops, parseSop, problemLines, type SopFile, sopTools } from '../../../sop/find-sops.ts'
+import { mostVerified, verifySop } from '../../../sop/verify-sop.ts'
 import { command } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes } from '../../exit.ts'
@@ -24,7 +24,7 @@ export const list = command({
     }))
     const lines = items.map(({ name, description, problems, path }) => {
       const what = problems > 0 ? `${count(problems, 'problem')}; see: braidclaw sop validate ${name}` : description
-      return `${name.padEnd(20)} ${what}  (${shownPath(setup, path)})`
+      return `${name.padEnd(20)} ${what}  (${visible(path)})`
     })
     printList(context, { items, json, lines, none: `no procedures yet; write ${setup.paths.home}/sops/NAME/SOP.toml (docs/sop.md)` })
   },
@@ -71,33 +71,40 @@ export const validate = command({
 export const show = command({
   flags: { ...workspaceFlag, ...jsonFlag },
   args: { name: { type: 'text', about: 'Name of the procedure', complete: 'sops' } },
-  examples: [['daily-check', 'its steps, inputs and outputs']],
+  examples: [['daily-check', 'the file that counts; --json: every step as it is read']],
   async run(context, { json = false, workspace }, { name }) {
     const setup = loadSetup(context, { workspace })
-    const { path, digest, sop } = await findSop(setup, await sopTools(setup), name)
+    const { path, digest, sop, text } = await findSop(setup, await sopTools(setup), name)
     const { stdout } = context.process
-    if (json) return void stdout.write(`${JSON.stringify({ ...sop, path, digest })}\n`)
-    const inputs = Object.entries(sop.inputs).map(([key, input]) => {
-      const fallback = input.default === undefined ? 'required' : `default: ${JSON.stringify(input.default)}`
-      return `input  ${key}  ${input.description} (${fallback})\n`
-    })
-    stdout.write([`${sop.name}  ${sop.description}\n${path}\n`, ...inputs, ...sop.steps.map(stepLine)].join(''))
+    stdout.write(json ? `${JSON.stringify({ ...sop, path, digest })}\n` : `# ${visible(path)}\n${visibleLines(text)}`)
   },
 })
 
-function stepLine(step: Step, at: number): string {
-  const { id, kind, tool, args, contentFrom, prompt, onFailure, when, retry, parallel } = step
-  const what = kind === 'tool' ? `${tool} ${JSON.stringify({ ...args, ...(contentFrom ? { content_from: contentFrom } : {}) })}` : prompt
-  const more = [
-    ...(when ? [`when ${conditionText(when)}`] : []),
-    ...(parallel === undefined ? [] : [`beside the steps of ${parallel}`]),
-    ...(retry > 0 ? [`again after a failure: ${retry}`] : []),
-    ...(onFailure === 'continue' ? ['a failure does not end the run'] : []),
-  ]
-  return `${String(at + 1).padStart(3)}  ${id}  ${kind}  ${what.split('\n').join(' ')}${more.length === 0 ? '' : `  (${more.join('; ')})`}\n`
-}
-
-function conditionText({ of, test, not }: Condition): string {
-  const [verb, value] = Object.entries(test)[0] ?? []
-  return `${not ? 'not ' : ''}${'step' in of ? of.step : of.input} ${verb} ${JSON.stringify(value)}`
-}
+export const verify = command({
+  flags: { ...workspaceFlag, ...jsonFlag },
+  args: { name: { type: 'text', about: 'Name of the procedure', complete: 'sops' } },
+  examples: [['daily-check', 'exit 1 with the shortest run that breaks a rule']],
+  details:
+    () => `Explores every way in which the steps can end, over the threads that run them: every step is reached, there is no dead end, nothing
+begins after a failure that ends the run, and what changes something runs only after a yes to every approval above it.`,
+  exits: [[1, 'a rule is broken, or there is too much to explore']],
+  async run(context, { json = false, workspace }, { name }) {
+    const setup = loadSetup(context, { workspace })
+    const tools = await sopTools(setup)
+    const { steps } = (await findSop(setup, tools, name)).sop
+    if (steps.length > mostVerified) throw commandError(`${name} has ${steps.length} steps; at most ${mostVerified} can be explored`)
+    const verdict = verifySop(steps, tools)
+    const { outcome, states } = verdict
+    const isGood = outcome === 'holds'
+    const { stdout } = context.process
+    if (json) stdout.write(`${JSON.stringify(verdict)}\n`)
+    else if (isGood) stdout.write(`${name}: every rule holds (${count(states, 'state')} explored)\n`)
+    if (isGood) return
+    const why = {
+      broken: () => (outcome === 'broken' ? `broken: ${verdict.property}\n  ${verdict.story.join(' → ')}` : ''),
+      unreached: () => (outcome === 'unreached' ? `never reached: ${verdict.steps.join(', ')}` : ''),
+      bounded: () => `${count(states, 'state')} were explored, and there are more: nothing is proved; use fewer steps in one group`,
+    }
+    throw new CliExit(exitCodes.error, json ? '' : `error: ${name}: ${why[outcome]()}`)
+  },
+})
