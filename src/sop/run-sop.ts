@@ -14,10 +14,10 @@ import type { JsonObject } from '../kit/json.ts'
 import { createId } from '../kit/sha256.ts'
 import { didYouMean, quote } from '../kit/text.ts'
 import { thisProcess } from '../memory/journal/process-owner.ts'
-import type { SopRunRow, SopStepRow } from '../memory/journal/sop-store.ts'
+import type { SopRunRow, SopStepRow, SopStore } from '../memory/journal/sop-store.ts'
 import type { SopFile } from './find-sops.ts'
 import { type DoubtAnswer, runTurn, type StepOutcome, type StepTurn, type StepTurns } from './run-step.ts'
-import { type Condition, readSop, type Sop, type Step } from './sop-file.ts'
+import { type Condition, type EndState, readSop, type Sop, type Step } from './sop-file.ts'
 import { type SopEvent, sopProgram } from './sop-program.ts'
 import { fill, type Reference, referencesIn } from './template.ts'
 
@@ -41,16 +41,22 @@ const dayMs = 86_400_000
 /** How often a run looks whether another process cancelled it. */
 const lookMs = 500
 
-/** Records a run with this version of the file. @throws FailureError `usage` for wrong inputs */
+/** Records a run with this version of the file. `owner`: absent, this process runs it. @throws FailureError `usage` for wrong inputs */
 export function beginSop(
   { sop, text, digest, name }: SopFile,
-  given: { readonly setup: Setup; readonly records: Pick<HostRecords, 'sops'>; readonly inputs: SopRunRow['inputs']; readonly by: string },
+  given: {
+    readonly setup: Setup
+    readonly records: Pick<HostRecords, 'sops'>
+    readonly inputs: SopRunRow['inputs']
+    readonly by: string
+    readonly owner?: string
+  },
 ): SopRunRow {
   const inputs = checkInputs(sop, given.inputs)
   const { runs } = given.records.sops
   const id = createId('sop', crypto.getRandomValues(new Uint8Array(10)))
   const workspace = realFolder(given.setup.config.workspaceDir)
-  runs.add({ id, name, digest, workspace, inputs, startedBy: given.by, owner: thisProcess() }, text)
+  runs.add({ id, name, digest, workspace, inputs, startedBy: given.by, owner: given.owner ?? thisProcess() }, text)
   return existingRun(given.records, id)
 }
 
@@ -171,9 +177,7 @@ async function drive(run: SopRunRow, sop: Sop, turns: SopTurns): Promise<void> {
 type RunState = ReturnType<typeof createState>
 
 /** Keeps the program of a run and its rows in step: what the program decides is on disk before it has an effect. */
-function createState(run: SopRunRow, { steps }: Sop, { records, tell = () => {}, stays }: SopTurns) {
-  const { runs } = records.sops
-  const byId = new Map(steps.map((step) => [step.id, step]))
+function createProgress(run: SopRunRow, steps: readonly Step[], runs: SopStore) {
   const rows = new Map(runs.steps(run.id).map((row) => [row.step, row]))
   const engine = createEngine<SopEvent>({ threads: sopProgram(steps), maxSelections: 2 * steps.length + 10 })
   const state: { requested: string[]; finish?: 'done' | 'failed' | 'cancelled'; place: number } = { requested: [], place: 0 }
@@ -193,60 +197,70 @@ function createState(run: SopRunRow, { steps }: Sop, { records, tell = () => {},
     return row
   }
 
-  function settle(step: string, change: Partial<SopStepRow> & { readonly state: 'done' | 'failed' | 'skipped' }): SopStepRow {
-    state.place += 1
-    const row = put(step, { question: null, ...change, place: state.place })
-    advance({ type: 'settled', id: step, state: change.state })
-    return row
-  }
-
-  /** Skips the steps whose condition does not hold. @returns the others, which begin */
-  function due(): readonly Step[] {
-    const begin: Step[] = []
-    const told: SopStepRow[] = []
-    runs.transaction(() => {
-      for (let id = state.requested.shift(); id !== undefined; id = state.requested.shift()) {
-        const step = byId.get(id)
-        if (step === undefined) continue
-        if (step.when && !rows.has(id) && !holds(step.when, rows, run)) told.push(settle(id, { state: 'skipped' }))
-        else begin.push(step)
-      }
-      for (const { id } of begin) if (!rows.has(id)) put(id, { state: 'running' })
-      if (state.finish !== undefined) runs.setState(run.id, state.finish, { why: whyFailed() })
-    })
-    for (const row of told) tell(row)
-    return begin
-  }
-
-  function whyFailed(): string {
-    const failed = steps.find(({ id, onFailure }) => onFailure === 'abort' && rows.get(id)?.state === 'failed')
-    return failed === undefined ? '' : `${failed.id}: ${rows.get(failed.id)?.why}`
-  }
-
   return {
-    row: (id: string) => rows.get(id),
-    all: () => [...rows.values()],
+    rows,
     put,
+    /** Takes the next step that the program requests. */
+    next: () => state.requested.shift(),
     finished: () => state.finish,
-    due,
+    settle(step: string, change: Partial<SopStepRow> & { readonly state: EndState }): SopStepRow {
+      state.place += 1
+      const row = put(step, { question: null, ...change, place: state.place })
+      advance({ type: 'settled', id: step, state: change.state })
+      return row
+    },
     /** Brings the program to where the rows are. */
-    begin(): readonly Step[] {
+    catchUp(): void {
       advance()
       for (const { step, state: ended, place } of [...rows.values()]) {
         if (place === null || ended === 'running' || ended === 'waiting' || ended === 'asked') continue
         state.place = place
         advance({ type: 'settled', id: step, state: ended })
       }
-      state.requested = state.requested.filter((id) => rows.get(id)?.place === undefined || rows.get(id)?.place === null)
+      state.requested = state.requested.filter((id) => (rows.get(id)?.place ?? null) === null)
+    },
+  }
+}
+
+function createState(run: SopRunRow, { steps }: Sop, { records, tell = () => {}, stays }: SopTurns) {
+  const { runs } = records.sops
+  const { rows, put, settle, next, finished, catchUp } = createProgress(run, steps, runs)
+  const byId = new Map(steps.map((step) => [step.id, step]))
+
+  /** Skips the steps whose condition does not hold. @returns the others, which begin */
+  function due(): readonly Step[] {
+    const begin: Step[] = []
+    const told: SopStepRow[] = []
+    runs.transaction(() => {
+      for (let id = next(); id !== undefined; id = next()) {
+        const step = byId.get(id)
+        if (step?.when && !rows.has(id) && !holds(step.when, rows, run)) told.push(settle(id, { state: 'skipped' }))
+        else if (step) begin.push(step)
+      }
+      for (const { id } of begin) if (!rows.has(id)) put(id, { state: 'running' })
+      const finish = finished()
+      if (finish === undefined) return
+      const failed = steps.find(({ id, onFailure }) => onFailure === 'abort' && rows.get(id)?.state === 'failed')
+      runs.setState(run.id, finish, { why: failed === undefined ? '' : `${failed.id}: ${rows.get(failed.id)?.why}` })
+    })
+    for (const row of told) tell(row)
+    return begin
+  }
+
+  return {
+    row: (id: string) => rows.get(id),
+    all: () => [...rows.values()],
+    put,
+    finished,
+    due,
+    begin(): readonly Step[] {
+      catchUp()
       return due()
     },
     end({ id }: Step, outcome: StepOutcome): void {
-      const conversationId = outcome.conversationId ?? null
-      const spent = {
-        tokens: (rows.get(id)?.tokens ?? 0) + (outcome.tokens ?? 0),
-        micros: (rows.get(id)?.micros ?? 0) + (outcome.micros ?? 0),
-      }
-      const common = { ...spent, conversationId }
+      const { tokens = 0, micros = 0 } = rows.get(id) ?? {}
+      const spent = { tokens: tokens + (outcome.tokens ?? 0), micros: micros + (outcome.micros ?? 0) }
+      const common = { ...spent, conversationId: outcome.conversationId ?? null }
       if (outcome.state === 'stopped') put(id, common)
       else if (outcome.state === 'waiting') tell(put(id, { ...common, state: 'waiting', question: outcome.question }))
       else if (outcome.state === 'asked') tell(put(id, { ...common, state: 'asked', why: outcome.why }))
@@ -257,11 +271,11 @@ function createState(run: SopRunRow, { steps }: Sop, { records, tell = () => {},
     },
     /** Records that nothing is under way any more. */
     rest(): void {
-      if (state.finish !== undefined) return
+      if (finished() !== undefined) return
       const states = [...rows.values()].map((row) => row.state)
       const isStopped = states.includes('running')
-      const next = isStopped ? 'running' : states.includes('asked') ? 'asked' : 'waiting'
-      runs.setState(run.id, next, { owner: isStopped && stays ? thisProcess() : '' })
+      const resting = isStopped ? 'running' : states.includes('asked') ? 'asked' : 'waiting'
+      runs.setState(run.id, resting, { owner: isStopped && stays ? thisProcess() : '' })
     },
   }
 }

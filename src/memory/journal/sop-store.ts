@@ -104,6 +104,23 @@ export function createSopStore(store: Store, now: Clock) {
       )
         .all(name ?? null, limit)
         .map(rowOf),
+    ...createStepTable(store),
+    /** Returns the runs that can continue: their question was answered, or that of the procedure has expired, or their process died. */
+    ready(): readonly string[] {
+      const answered = sql<{ id: string }, [number]>(
+        `SELECT DISTINCT r.id FROM sop_runs r JOIN sop_steps s ON s.run_id = r.id AND s.state IN ('waiting', 'asked')
+         JOIN approvals a ON a.id = s.question WHERE r.state IN ('waiting', 'asked') AND (a.state <> 'open' OR (a.expires <= ? AND a.tool LIKE 'sop.%'))`,
+      )
+      const running = sql<{ id: string; owner: string }, []>(`SELECT id, owner FROM sop_runs WHERE state = 'running' AND owner <> ''`)
+      const dead = running.all().filter(({ owner }) => !isAlive(owner))
+      return [...answered.all(now()), ...dead].map(({ id }) => id)
+    },
+    transaction: write,
+  }
+}
+
+function createStepTable({ sql, write }: Store) {
+  return {
     /** In the order of their ends; those that have not ended come last. */
     steps: (id: string) =>
       sql<SopStepRow, [string]>(`SELECT ${stepColumns} FROM sop_steps WHERE run_id = ? ORDER BY place IS NULL, place`).all(id),
@@ -112,16 +129,5 @@ export function createSopStore(store: Store, now: Clock) {
       const put = sql<never, (string | number | null)[]>('INSERT OR REPLACE INTO sop_steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
       write(() => void put.run(id, step, attempt, state, place, output, why, conversationId, question, tokens, micros))
     },
-    /** Returns the runs that can continue: their question was answered or has expired, or their process died. */
-    ready(): readonly string[] {
-      const answered = sql<{ id: string }, [number]>(
-        `SELECT DISTINCT r.id FROM sop_runs r JOIN sop_steps s ON s.run_id = r.id AND s.state IN ('waiting', 'asked')
-         JOIN approvals a ON a.id = s.question WHERE r.state IN ('waiting', 'asked') AND (a.state <> 'open' OR a.expires <= ?)`,
-      )
-      const running = sql<{ id: string; owner: string }, []>(`SELECT id, owner FROM sop_runs WHERE state = 'running' AND owner <> ''`)
-      const dead = running.all().filter(({ owner }) => !isAlive(owner))
-      return [...answered.all(now()), ...dead].map(({ id }) => id)
-    },
-    transaction: write,
   }
 }

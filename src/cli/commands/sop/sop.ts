@@ -85,7 +85,7 @@ export const verify = command({
   args: { name: { type: 'text', about: 'Name of the procedure', complete: 'sops' } },
   examples: [['daily-check', 'exit 1 with the shortest run that breaks a rule']],
   details:
-    () => `Explores every way in which the steps can end, over the threads that run them: every step is reached, there is no dead end, nothing
+    () => `Explores every way in which the steps can end, over the threads that run them: every step is reached, no run gets stuck, nothing
 begins after a failure that ends the run, and what changes something runs only after a yes to every approval above it.`,
   exits: [[1, 'a rule is broken, or there is too much to explore']],
   async run(context, { json = false, workspace }, { name }) {
