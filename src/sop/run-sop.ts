@@ -231,18 +231,19 @@ function createState(run: SopRunRow, { steps }: Sop, { records, tell = () => {},
   function due(): readonly Step[] {
     const begin: Step[] = []
     const told: SopStepRow[] = []
-    runs.transaction(() => {
+    runs.later(() => {
       for (let id = next(); id !== undefined; id = next()) {
         const step = byId.get(id)
         if (step?.when && !rows.has(id) && !holds(step.when, rows, run)) told.push(settle(id, { state: 'skipped' }))
         else if (step) begin.push(step)
       }
       for (const { id } of begin) if (!rows.has(id)) put(id, { state: 'running' })
-      const finish = finished()
-      if (finish === undefined) return
+    })
+    const finish = finished()
+    if (finish !== undefined) {
       const failed = steps.find(({ id, onFailure }) => onFailure === 'abort' && rows.get(id)?.state === 'failed')
       runs.setState(run.id, finish, { why: failed === undefined ? '' : `${failed.id}: ${rows.get(failed.id)?.why}` })
-    })
+    }
     for (const row of told) tell(row)
     return begin
   }
@@ -266,7 +267,7 @@ function createState(run: SopRunRow, { steps }: Sop, { records, tell = () => {},
       else if (outcome.state === 'asked') tell(put(id, { ...common, state: 'asked', why: outcome.why }))
       else {
         const { state: ended, output, why } = outcome
-        tell(runs.transaction(() => settle(id, { ...common, state: ended, output, why })))
+        tell(runs.later(() => settle(id, { ...common, state: ended, output, why })))
       }
     },
     /** Records that nothing is under way any more. */
@@ -305,7 +306,7 @@ async function perform(step: Step, context: Performing): Promise<StepOutcome> {
     const outcome = await attempt(step, context)
     const { attempt: count = 1 } = context.state.row(step.id) ?? {}
     if (outcome.state !== 'failed' || count > step.retry || context.signal.aborted) return outcome
-    context.state.put(step.id, { attempt: count + 1, question: null })
+    context.turns.records.sops.runs.later(() => context.state.put(step.id, { attempt: count + 1, question: null }))
   }
 }
 

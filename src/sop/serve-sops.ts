@@ -13,6 +13,7 @@ import { beginSop, runSop, type SopTurns } from './run-sop.ts'
 type Served = Pick<SopTurns, 'takeTurn' | 'onGate' | 'options'>
 
 const lookMs = 1_000
+const longestMs = 60_000
 /** More runs than this wait for their turn. */
 const mostAtOnce = 8
 
@@ -32,7 +33,12 @@ export async function serveSops(host: Host, turns: Served): Promise<{ close(grac
     }
   }
 
+  const seen = { version: '', at: 0 }
   function look(): void {
+    const version = records.sops.runs.version()
+    // The clock alone ends a question that nobody answers.
+    if (version === seen.version && Math.abs(Date.now() - seen.at) < longestMs) return
+    Object.assign(seen, { version: running.size < mostAtOnce ? version : '', at: Date.now() })
     for (const id of records.sops.runs.ready()) {
       if (running.size >= mostAtOnce) return
       if (!running.has(id))

@@ -26,7 +26,6 @@ export function sopRecords({ memory, record, live, setup }: RecordsBase): SopRec
       const plan = sha256(canonical({ kind, run, step, prompt: prompt.toWellFormed() }))
       const judgement = { verdict: 'ask', risk: 'medium', rule: 'sop', reason, plan, summary, writes: [] } as const
       approvals.create({ run: identity, gate: { type: 'gate.open', id: call.id, call, judgement }, expires: Date.now() + livesMs })
-      memory.note('sop.asked', { run, name, id })
       return id
     },
     question(id) {

@@ -1,8 +1,8 @@
 /** Stores the runs of procedures: what each began with, how its steps ended, and what it waits for. */
 
 import type { Clock } from '../../runtime/port.ts'
+import { isLocked } from '../storage-failure.ts'
 import type { Store } from '../store.ts'
-import { noteInHome } from './home-notes.ts'
 import { isAlive } from './process-owner.ts'
 
 /** `asked`: whether an effect happened is unknown, and a person has to say so. */
@@ -51,7 +51,6 @@ type StoredRun = Omit<SopRunRow, 'inputs'> & { readonly inputs: string }
 export function createSopStore(store: Store, now: Clock) {
   const { sql, write } = store
   const rowOf = (row: StoredRun): SopRunRow => ({ ...row, inputs: JSON.parse(row.inputs) })
-  const note = (run: string, name: string, state: SopState) => void noteInHome(store, now, 'sop.state', { run, name, state })
 
   function find(id: string): SopRunRow | undefined {
     const found = sql<StoredRun, [string]>(`SELECT ${runColumns} FROM sop_runs WHERE id = ?`).get(id)
@@ -65,7 +64,6 @@ export function createSopStore(store: Store, now: Clock) {
         ...[run.id, run.name, run.digest, run.workspace, JSON.stringify(run.inputs), run.startedBy],
         ...[run.owner, now()],
       )
-      note(run.id, run.name, 'running')
     })
   }
 
@@ -76,14 +74,26 @@ export function createSopStore(store: Store, now: Clock) {
       const update = sql<never, (string | number | null)[]>(
         'UPDATE sop_runs SET state = ?, why = ?, owner = ?, ended = ? WHERE id = ? AND ended IS NULL',
       )
-      const changed = update.run(state, why, owner, isOver ? now() : null, id).changes > 0
-      if (changed) note(id, find(id)?.name ?? '', state)
+      update.run(state, why, owner, isOver ? now() : null, id)
     })
+  }
+
+  /**
+   * Writes what the journal and the approvals could rebuild: it survives the death of the process, and is on disk with the next transaction,
+   * which is that of the next effect. Not within another transaction.
+   */
+  function later<T>(body: () => T): T {
+    try {
+      return store.writeLater(body)
+    } catch (error) {
+      if (isLocked(error)) return write(body)
+      throw error
+    }
   }
 
   /** Takes a run that no living process runs. @returns false when another one does, or it has ended */
   function take(id: string, owner: string): boolean {
-    return write(() => {
+    return later(() => {
       const run = find(id)
       if (run === undefined || run.ended !== null || (run.owner !== owner && run.owner !== '' && isAlive(run.owner))) return false
       setState(id, 'running', { owner })
@@ -115,6 +125,15 @@ export function createSopStore(store: Store, now: Clock) {
       const dead = running.all().filter(({ owner }) => !isAlive(owner))
       return [...answered.all(now()), ...dead].map(({ id }) => id)
     },
+    /** Changes whenever this or another process has written to the database. */
+    version() {
+      const [own, others] = [
+        sql<{ n: number }, []>('SELECT total_changes() AS n'),
+        sql<{ data_version: number }, []>('PRAGMA data_version'),
+      ]
+      return `${own.get()?.n} ${others.get()?.data_version}`
+    },
+    later,
     transaction: write,
   }
 }
