@@ -4,6 +4,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Nest } from '../support/cli.ts'
+import { needs } from '../support/needs.ts'
 import { alone, home, scripted } from '../support/turns.ts'
 import { dailyCheck, writeSop } from './daily-check.ts'
 
@@ -202,4 +203,25 @@ test('a run keeps the version that it began with, and says that the file has cha
   const { code, stderr } = await at.run(['sop', 'resume', 'last', ...full], { through: alone })
   expect([code, stderr.includes('has changed')]).toEqual([0, true])
   expect([existsSync(join(at.workspace, 'a.txt')), existsSync(join(at.workspace, 'b.txt'))]).toEqual([true, false])
+})
+
+test.if(needs('bwrap'))('a dry run shows the changes of all steps, sends nothing and leaves the workspace as it is', async () => {
+  using at = home()
+  at.file('a.txt', 'old\n')
+  const steps = [
+    tool('edit', 'shell', '{ command = "sed -i s/old/new/ a.txt" }'),
+    tool('read', 'file_read', '{ path = "a.txt" }'),
+    approval('ok'),
+    tool('put', 'file_write', '{ path = "b.txt", content_from = "read" }'),
+    tool('post', 'http', '{ url = "https://example.com/", method = "POST", body = "x" }', 'on_failure = "continue"'),
+  ].join('')
+  const { code, stdout, stderr } = await runSteps(at, steps, [...full, '--dry-run', '--json'])
+  expect([code, JSON.parse(stdout).steps.map(({ step, state }: { step: string; state: string }) => `${step} ${state}`)]).toEqual([
+    0,
+    ['edit done', 'read done', 'ok done', 'put done', 'post failed'],
+  ])
+  for (const line of ['-old', '+new', '+++ b/b.txt', 'a dry run sends nothing']) expect(stderr).toContain(line)
+  expect([readFileSync(join(at.workspace, 'a.txt'), 'utf8'), existsSync(join(at.workspace, 'b.txt'))]).toEqual(['old\n', false])
+  expect((await at.run(['changes', 'list', '--json'])).stdout).toBe('[]\n')
+  expect((await runSteps(at, steps, [...full, '--sandbox', 'none', '--dry-run'])).code).toBe(2)
 })

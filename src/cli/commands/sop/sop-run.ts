@@ -4,8 +4,13 @@ import { takeTurn } from '../../../channels/take-turn.ts'
 import { readAnswer } from '../../../channels/terminal/approval-prompt.ts'
 import { atTerminal, terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { differenceLines } from '../../../channels/terminal/past-changes.ts'
+import { coloured, wantsColor } from '../../../channels/terminal/printer.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
-import type { Conversation } from '../../../host/api.ts'
+import { isTerminal } from '../../../channels/terminal/tty.ts'
+import type { Conversation, Host, Setup } from '../../../host/api.ts'
+import { patchText } from '../../../host/changes/patch-text.ts'
+import { runAttempts } from '../../../host/changes/run-attempts.ts'
 import { openHost } from '../../../host/open/open-host.ts'
 import { withRecords } from '../../../host/open/open-records.ts'
 import { sopRecords } from '../../../host/records/sop-records.ts'
@@ -16,7 +21,7 @@ import { findSop, findSops, sopTools } from '../../../sop/find-sops.ts'
 import { beginSop, cancelRun, existingRun, runSop, type SopRun, type SopTurns, showRun } from '../../../sop/run-sop.ts'
 import { command, type Flags, type Given } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, limitOf20, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
-import { CliExit, exitCodes, usageError } from '../../exit.ts'
+import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
 
 const turnFlags = { ...modelFlag, ...sandboxFlag, ...approveFlag, ...autonomyFlag, ...workspaceFlag, ...jsonFlag } as const satisfies Flags
@@ -26,21 +31,77 @@ const runArg = { run: { type: 'text', about: 'The id of a run, the beginning of 
 const exits = [[1, 'a step failed'], [4, 'it waits for a person'], 9, 130] as const
 
 export const run = command({
-  flags: { input: { type: 'text', many: true, about: 'An input: NAME=VALUE; may be repeated' }, ...turnFlags },
+  flags: {
+    input: { type: 'text', many: true, about: 'An input: NAME=VALUE; may be repeated' },
+    dryRun: {
+      type: 'boolean',
+      about: 'Run it in a copy of the workspace that is removed, say yes there, send nothing, and print what would change',
+    },
+    ...turnFlags,
+  },
   args: { name: { type: 'text', about: 'Name of the procedure', complete: 'sops' } },
   examples: [
     ['daily-check', 'asks at this terminal; without one it waits for an answer from elsewhere'],
     ['deploy --input version=1.2 --json', 'with an input, for scripts'],
+    ['daily-check --dry-run', 'the difference that it would make'],
   ],
   exits,
-  async run(context, { input = [], ...flags }, { name }) {
-    await withTurns(context, flags, async (turns, setup) => {
+  async run(context, { input = [], dryRun = false, ...flags }, { name }) {
+    if (dryRun && flags.sandbox === 'none') throw usageError('--dry-run needs a sandbox: without one a command reaches more than the copy')
+    await withTurns(context, flags, async (turns, setup, host) => {
       const file = await findSop(setup, await sopTools(setup), name)
-      const begun = beginSop(file, { setup, records: turns.records, inputs: inputsOf(input), by: 'cli' })
-      return runSop(begun.id, turns)
+      const begin = (inFolder: Setup, by: string) =>
+        beginSop(file, { setup: inFolder, records: turns.records, inputs: inputsOf(input), by })
+      if (!dryRun) return runSop(begin(setup, 'cli').id, turns)
+      return rehearse({ setup, host, run: (copied, inCopy) => runSop(begin(inCopy, 'dry run').id, { ...turns, ...copied }), turns })
     })
   },
 })
+
+type Rehearsal = {
+  readonly setup: CliSetup
+  readonly host: Host
+  readonly turns: SopTurns
+  readonly run: (copied: Pick<SopTurns, 'host' | 'ask' | 'onGate'>, inCopy: Setup) => Promise<SopRun>
+}
+
+/** Runs it in a copy, where changes and approvals of the procedure are allowed and nothing is sent, and prints the difference. */
+async function rehearse({ setup, host, turns, run: runIn }: Rehearsal): Promise<SopRun> {
+  const { sops, approvals } = { ...turns.records, approvals: (await host.records()).approvals }
+  const seen: { setup?: Setup; run?: SopRun } = {}
+  const yes = { allow: true, by: 'dry run', note: 'only in a copy' } as const
+  const onGate = (conversation: Conversation) => async (gateId: string) =>
+    void (await conversation.approve(
+      gateId,
+      (await conversation.changesOf(gateId)) ? yes : { allow: false, by: 'dry run', note: 'a dry run sends nothing' },
+    ))
+  const [attempt] = await runAttempts({
+    ...{ host, setup, prompt: 'a dry run of a procedure', count: 1 },
+    setupIn(copy) {
+      const { security } = setup.config
+      const offline = { ...security, allowedDomains: [], egress: 'ask', direct: 'deny' } as const
+      seen.setup = { ...setup, config: { ...setup.config, workspaceDir: copy, security: offline } }
+      return seen.setup
+    },
+    open: (inCopy) => host.conversation({ kind: 'new' }, { channel: 'sop', setup: inCopy }),
+    async run() {
+      const inCopy = seen.setup ?? setup
+      const ask: SopTurns['ask'] = async ({ id }) => void (await approvals.decide(id, yes))
+      seen.run = await runIn({ host: { ...host, setup: inCopy }, ask, onGate }, inCopy)
+      sops.runs.setState(seen.run.id, 'cancelled')
+      return { ending: { stop: 'end_turn', code: 'answered', message: '' }, answer: '' }
+    },
+  })
+  if (attempt?.changed) {
+    const { process: out, env } = setup.context
+    if (isTerminal(1)) out.stderr.write(coloured(differenceLines(attempt.changed.set), wantsColor(env)))
+    else out.stderr.write(patchText(attempt.changed.set))
+    await (await host.changes()).store.drop(attempt.changed.id)
+  }
+  setup.context.process.stderr.write('nothing was changed: this was a dry run\n')
+  if (seen.run === undefined) throw commandError('the dry run did not begin')
+  return seen.run
+}
 
 function inputsOf(given: readonly string[]): { readonly [name: string]: string } {
   return Object.fromEntries(
@@ -82,7 +143,11 @@ function changedNote(name: string, exists: boolean): string {
 }
 
 /** Opens the home, runs at this terminal, and ends with the exit code of the run. */
-async function withTurns(context: CliContext, flags: TurnFlags, use: (turns: SopTurns, setup: CliSetup) => Promise<SopRun>): Promise<void> {
+async function withTurns(
+  context: CliContext,
+  flags: TurnFlags,
+  use: (turns: SopTurns, setup: CliSetup, host: Host) => Promise<SopRun>,
+): Promise<void> {
   const { model, sandbox, workspace, autonomy, approveAllMedium, json = false } = flags
   const setup = loadSetup(context, { model, workspace, autonomy, approveAllMedium })
   const host = await openHost(setup, { ahead: false })
@@ -107,6 +172,7 @@ async function withTurns(context: CliContext, flags: TurnFlags, use: (turns: Sop
         }),
       },
       setup,
+      host,
     )
     stdout.write(json ? `${JSON.stringify(ended)}\n` : runText(ended))
     const code = codeOf(ended, stop.signal.aborted)
