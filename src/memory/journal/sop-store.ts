@@ -107,6 +107,8 @@ export function createSopStore(store: Store, now: Clock) {
     setState,
     take,
     textOf: (digest: string) => sql<{ text: string }, [string]>('SELECT text FROM sop_versions WHERE digest = ?').get(digest)?.text,
+    /** Returns the runs that have not ended, newest first. */
+    open: () => sql<StoredRun, []>(`SELECT ${runColumns} FROM sop_runs WHERE ended IS NULL ORDER BY rowid DESC`).all().map(rowOf),
     /** Newest first. */
     list: ({ name, limit }: { readonly name?: string | undefined; readonly limit: number }) =>
       sql<StoredRun, [string | null, number]>(
