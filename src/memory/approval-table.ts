@@ -264,25 +264,19 @@ export function sealUnsealed(store: Store, seal: Seal): void {
   for (const rule of store.sql<RuleRow, []>(`SELECT ${ruleColumns} FROM always_rules`).all()) sealRule(store, rule, seal)
 }
 
-const longestLifeMs = 600_000
-const dayMs = 86_400_000
-
-/** Names the questions of procedures. No tool has such a name, so no call can have a question that lives as long. */
-export const procedureQuestions = ['sop.approval', 'sop.doubt'] as const
-const longestProcedureMs = 366 * dayMs
+/** Ten minutes; a year for a question of a procedure: no tool has a dot in its name. */
+const [longestLifeMs, procedureMs] = [600_000, 31_622_400_000]
 
 /**
  * SQL condition for a valid approval. A clock that was set back must not extend a life, so an approval counts as expired before its
- * creation time. An edited row must not either: no life is longer than ten minutes, or than a year for a question of a procedure.
+ * creation time. An edited row must not either: no life is longer than it may be.
  */
 function alive(now: string): string {
-  const most = `iif(tool IN (${procedureQuestions.map((name) => `'${name}'`).join(', ')}), ${longestProcedureMs}, ${longestLifeMs})`
-  return `created <= ${now} AND expires > ${now} AND expires <= created + ${most}`
+  return `created <= ${now} AND expires > ${now} AND expires <= created + iif(tool LIKE 'sop.%', ${procedureMs}, ${longestLifeMs})`
 }
 
 function isAlive({ created, expires, tool }: Approval, now: number): boolean {
-  const most = procedureQuestions.some((name) => name === tool) ? longestProcedureMs : longestLifeMs
-  return created <= now && expires > now && expires <= created + most
+  return created <= now && expires > now && expires <= created + (tool.startsWith('sop.') ? procedureMs : longestLifeMs)
 }
 
 function findRule(store: Store, tool: string, scope: string): RuleRow | undefined {

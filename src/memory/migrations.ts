@@ -252,20 +252,17 @@ CREATE TABLE outbox(
   failed INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 `,
-  // Runs of procedures. `sop_versions`: the text that a run began with. `owner`: the process that runs it, empty while it waits. `sop_steps`:
-  // a row exists before its step begins; `place` orders the ends. `question`: the approval that it waits for.
+  // Runs of procedures: the text and how each step ended.
   `
 CREATE TABLE sop_versions(digest TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE sop_runs(
-  id TEXT PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL, workspace TEXT NOT NULL, inputs TEXT NOT NULL,
-  started_by TEXT NOT NULL, state TEXT NOT NULL CHECK (state IN ('running', 'waiting', 'asked', 'done', 'failed', 'cancelled')),
-  why TEXT NOT NULL, owner TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER
+  id TEXT PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL, workspace TEXT NOT NULL, inputs TEXT NOT NULL, started_by TEXT NOT NULL,
+  state TEXT NOT NULL, why TEXT NOT NULL, owner TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER
 ) STRICT;
 CREATE INDEX sop_runs_open ON sop_runs(state) WHERE ended IS NULL;
 CREATE TABLE sop_steps(
-  run_id TEXT NOT NULL, step TEXT NOT NULL, attempt INTEGER NOT NULL,
-  state TEXT NOT NULL CHECK (state IN ('running', 'waiting', 'asked', 'done', 'failed', 'skipped')), place INTEGER, output TEXT NOT NULL,
-  why TEXT NOT NULL, conversation_id TEXT, question TEXT, tokens INTEGER NOT NULL, micros INTEGER NOT NULL, PRIMARY KEY (run_id, step)
+  run_id TEXT, step TEXT, attempt INTEGER NOT NULL, state TEXT NOT NULL, place INTEGER, output TEXT NOT NULL, why TEXT NOT NULL,
+  conversation_id TEXT, question TEXT, tokens INTEGER NOT NULL, micros INTEGER NOT NULL, PRIMARY KEY (run_id, step)
 ) STRICT, WITHOUT ROWID;
 `,
 ]

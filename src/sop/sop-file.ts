@@ -1,5 +1,6 @@
 /** Reads SOP.toml, the file of a procedure, and reports every mistake at once, each with line and column. */
 
+import { locate, type TextPosition } from '../config/text/locate.ts'
 import { createTableReader, type FieldProblem, type TableReader } from '../config/text/table-reader.ts'
 import { readToml, shown } from '../config/text/toml.ts'
 import { isObject, type Json, type JsonObject } from '../kit/json.ts'
@@ -59,7 +60,8 @@ const hourS = 3_600
 const yearS = 366 * 24 * hourS
 
 export async function readSop({ text, folder, tools }: SopSource): Promise<ReadSop> {
-  const { data, problems: broken, place } = readToml(text)
+  const { data, problems: broken, place: firstPlace } = readToml(text)
+  const place = broken.length > 0 ? firstPlace : placesIn(text)
   const problems: FieldProblem[] = broken.map((problem) => ({ ...problem, field: '' }))
   const root = createTableReader({ data, path: '', place }, problems)
   const name = root.text('name')
@@ -79,6 +81,23 @@ export async function readSop({ text, folder, tools }: SopSource): Promise<ReadS
   const sop = { name, description, inputs, steps }
   checkOrder(sop, tables)
   return { sop, problems: problems.sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0)) }
+}
+
+/** Returns where a field stands, of each table of `[[steps]]` too; it reads the text for the first problem. */
+function placesIn(text: string): (field: string) => TextPosition | undefined {
+  const places = new Map<string, TextPosition>()
+  const read = () => {
+    let table = -1
+    locate(text, (path, at) => {
+      if (path.join() === 'steps' && !at.value) table += 1
+      const field = [...(path[0] === 'steps' && table >= 0 ? [`steps[${table}]`] : path.slice(0, 1)), ...path.slice(1)].join('.')
+      if (!places.has(field)) places.set(field, at)
+    })
+  }
+  return (field) => {
+    if (places.size === 0) read()
+    return places.get(field)
+  }
 }
 
 function isName(name: string): boolean {

@@ -9,21 +9,18 @@ export type TextPosition = {
   readonly value?: { readonly line: number; readonly column: number }
 }
 
-/**
- * Returns positions by dotted path; for a repeated path (arrays of tables) it returns the first position. The tables of such an array have
- * a second path each: `steps[0].id`.
- */
-export function locate(text: string): ReadonlyMap<string, TextPosition> {
+/** Returns positions by dotted path; for a repeated path (arrays of tables) it returns the first position, and `each` gets every one. */
+export function locate(text: string, each?: (path: readonly string[], at: TextPosition) => void): ReadonlyMap<string, TextPosition> {
   const places = new Map<string, TextPosition>()
   const at = positions(text)
   const record = (path: readonly string[], key: number, value?: number) => {
     const name = path.join('.')
-    if (!places.has(name)) places.set(name, value === undefined ? at(key) : { ...at(key), value: at(value) })
+    if (places.has(name) && !each) return
+    const place = value === undefined ? at(key) : { ...at(key), value: at(value) }
+    each?.(path, place)
+    if (!places.has(name)) places.set(name, place)
   }
   let section: readonly string[] = []
-  /** The section with the numbers of its tables. */
-  let numbered: readonly string[] = []
-  const tables = new Map<string, number>()
   let i = text.charCodeAt(0) === 0xfeff ? 1 : 0
   while (i < text.length) {
     i = blank(text, i)
@@ -32,32 +29,13 @@ export function locate(text: string): ReadonlyMap<string, TextPosition> {
       const start = i
       const key = readKey(text, text[i + 1] === '[' ? i + 2 : i + 1)
       section = key.path
-      numbered = numberedPath(section, tables, text[i + 1] === '[')
       record(section, start)
-      if (numbered.join() !== section.join()) record(numbered, start)
       i = endOfLine(text, key.end)
     } else {
-      const both: Recorder = (path, ...at) => {
-        record(path, ...at)
-        if (numbered.join() !== section.join()) record([...numbered, ...path.slice(section.length)], ...at)
-      }
-      i = endOfLine(text, pair(text, i, section, both))
+      i = endOfLine(text, pair(text, i, section, record))
     }
   }
   return places
-}
-
-/** Numbers the tables of arrays in the path of a header: `steps[1].args`. Counts a new table when `isNew`. */
-function numberedPath(path: readonly string[], tables: Map<string, number>, isNew: boolean): readonly string[] {
-  const all: string[] = []
-  for (const [at, name] of path.entries()) {
-    all.push(name)
-    const key = all.join('.')
-    if (isNew && at === path.length - 1) tables.set(key, (tables.get(key) ?? -1) + 1)
-    const number = tables.get(key)
-    if (number !== undefined) all[at] = `${name}[${number}]`
-  }
-  return all
 }
 
 type Recorder = (path: readonly string[], key: number, value?: number) => void

@@ -133,9 +133,3 @@ test('property: what we write as a TOML value is read back the same', () => {
     { numRuns: 300 },
   )
 })
-
-test('each table of an array has a place of its own, and so has what is below it', () => {
-  const places = locate('[[a]]\nx = 1\n[[a]]\ny = { z = 2 }\n[a.b]\nc = 3\n[[a.d]]\ne = 4\n')
-  const of = (path: string) => places.get(path)?.line
-  expect(['a[0].x', 'a[1]', 'a[1].y.z', 'a[1].b.c', 'a[1].d[0].e', 'a.x', 'a.b.c'].map(of)).toEqual([2, 3, 4, 6, 8, 2, 6])
-})

@@ -117,6 +117,28 @@ export function createSopStore(store: Store, now: Clock) {
         .all(name ?? null, limit)
         .map(rowOf),
     ...createStepTable(store),
+    ...createLook(store, now),
+    later,
+    transaction: write,
+  }
+}
+
+function createStepTable({ sql, write }: Store) {
+  return {
+    /** In the order of their ends; those that have not ended come last. */
+    steps: (id: string) =>
+      sql<SopStepRow, [string]>(`SELECT ${stepColumns} FROM sop_steps WHERE run_id = ? ORDER BY place IS NULL, place`).all(id),
+    putStep(id: string, row: SopStepRow): void {
+      const { step, attempt, state, place, output, why, conversationId, question, tokens, micros } = row
+      const put = sql<never, (string | number | null)[]>('INSERT OR REPLACE INTO sop_steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
+      write(() => void put.run(id, step, attempt, state, place, output, why, conversationId, question, tokens, micros))
+    },
+  }
+}
+
+/** Tells a process that stays when it has to look, and at which runs. */
+function createLook({ sql }: Store, now: Clock) {
+  return {
     /** Returns the runs that can continue: their question was answered, or that of the procedure has expired, or their process died. */
     ready(): readonly string[] {
       const answered = sql<{ id: string }, [number]>(
@@ -134,21 +156,6 @@ export function createSopStore(store: Store, now: Clock) {
         sql<{ data_version: number }, []>('PRAGMA data_version'),
       ]
       return `${own.get()?.n} ${others.get()?.data_version}`
-    },
-    later,
-    transaction: write,
-  }
-}
-
-function createStepTable({ sql, write }: Store) {
-  return {
-    /** In the order of their ends; those that have not ended come last. */
-    steps: (id: string) =>
-      sql<SopStepRow, [string]>(`SELECT ${stepColumns} FROM sop_steps WHERE run_id = ? ORDER BY place IS NULL, place`).all(id),
-    putStep(id: string, row: SopStepRow): void {
-      const { step, attempt, state, place, output, why, conversationId, question, tokens, micros } = row
-      const put = sql<never, (string | number | null)[]>('INSERT OR REPLACE INTO sop_steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
-      write(() => void put.run(id, step, attempt, state, place, output, why, conversationId, question, tokens, micros))
     },
   }
 }
