@@ -262,7 +262,7 @@ CREATE TABLE sop_runs(
 CREATE INDEX sop_runs_open ON sop_runs(state) WHERE ended IS NULL;
 CREATE TABLE sop_steps(
   run_id TEXT, step TEXT, attempt INTEGER NOT NULL, state TEXT NOT NULL, place INTEGER, output TEXT NOT NULL, why TEXT NOT NULL,
-  conversation_id TEXT, question TEXT, tokens INTEGER NOT NULL, micros INTEGER NOT NULL, PRIMARY KEY (run_id, step)
+  conversation_id TEXT, question TEXT, PRIMARY KEY (run_id, step)
 ) STRICT, WITHOUT ROWID;
 `,
 ]

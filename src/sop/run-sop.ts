@@ -259,9 +259,7 @@ function createState(run: SopRunRow, { steps }: Sop, { records, tell = () => {},
       return due()
     },
     end({ id }: Step, outcome: StepOutcome): void {
-      const { tokens = 0, micros = 0 } = rows.get(id) ?? {}
-      const spent = { tokens: tokens + (outcome.tokens ?? 0), micros: micros + (outcome.micros ?? 0) }
-      const common = { ...spent, conversationId: outcome.conversationId ?? null }
+      const common = { conversationId: outcome.conversationId ?? null }
       if (outcome.state === 'stopped') put(id, common)
       else if (outcome.state === 'waiting') tell(put(id, { ...common, state: 'waiting', question: outcome.question }))
       else if (outcome.state === 'asked') tell(put(id, { ...common, state: 'asked', why: outcome.why }))
@@ -282,7 +280,7 @@ function createState(run: SopRunRow, { steps }: Sop, { records, tell = () => {},
 }
 
 const freshRow: Omit<SopStepRow, 'step'> = {
-  ...{ attempt: 1, state: 'running', place: null, output: '', why: '', conversationId: null, question: null, tokens: 0, micros: 0 },
+  ...{ attempt: 1, state: 'running', place: null, output: '', why: '', conversationId: null, question: null },
 }
 
 function holds({ of, test, not }: Condition, rows: ReadonlyMap<string, SopStepRow>, run: SopRunRow): boolean {

@@ -28,7 +28,7 @@ export type StepOutcome = (
   | { readonly state: 'waiting'; readonly question: string }
   | { readonly state: 'asked'; readonly why: string }
   | { readonly state: 'stopped' }
-) & { readonly tokens?: number; readonly micros?: number; readonly conversationId?: string }
+) & { readonly conversationId?: string }
 
 export type StepTurn = {
   /** Equal in every process that tries this attempt, so that it finds the turn that a dead one began. */
@@ -53,20 +53,17 @@ export type StepTurns = {
 
 export async function runTurn(turn: StepTurn, turns: StepTurns): Promise<StepOutcome> {
   const { setup, name, work } = turn
-  const isTool = 'tool' in work
   const conversation = await turns.host.conversation(
     { kind: 'called', name },
     {
       ...{ setup, channel: 'sop', sandbox: turns.options?.sandbox },
-      ...(isTool
+      ...('tool' in work
         ? { provider: directCall({ name: work.tool, input: work.input }), tools: toolsFor(setup, work.tool, undefined), systemPrompt: '' }
         : { provider: turns.options?.provider }),
     },
   )
   try {
-    const found = { ...(await inConversation(conversation, turn, turns)), conversationId: conversation.id }
-    const usage = isTool ? undefined : conversation.usage()
-    return { ...found, tokens: usage ? usage.inputTokens + usage.outputTokens : 0, micros: usage?.costMicros ?? 0 }
+    return { ...(await inConversation(conversation, turn, turns)), conversationId: conversation.id }
   } finally {
     await conversation.close()
   }

@@ -37,14 +37,12 @@ export type SopStepRow = {
   readonly conversationId: string | null
   /** The approval that it waits for. */
   readonly question: string | null
-  readonly tokens: number
-  readonly micros: number
 }
 
 export type SopStore = ReturnType<typeof createSopStore>
 
 const runColumns = 'id, name, digest, workspace, inputs, started_by AS startedBy, state, why, owner, started, ended'
-const stepColumns = 'step, attempt, state, place, output, why, conversation_id AS conversationId, question, tokens, micros'
+const stepColumns = 'step, attempt, state, place, output, why, conversation_id AS conversationId, question'
 
 type StoredRun = Omit<SopRunRow, 'inputs'> & { readonly inputs: string }
 
@@ -101,11 +99,25 @@ export function createSopStore(store: Store, now: Clock) {
     })
   }
 
+  return { find, add, setState, take, ...createStepTable(store), ...createRunList(store, now, rowOf), later, transaction: write }
+}
+
+function createStepTable({ sql, write }: Store) {
   return {
-    find,
-    add,
-    setState,
-    take,
+    /** In the order of their ends; those that have not ended come last. */
+    steps: (id: string) =>
+      sql<SopStepRow, [string]>(`SELECT ${stepColumns} FROM sop_steps WHERE run_id = ? ORDER BY place IS NULL, place`).all(id),
+    putStep(id: string, row: SopStepRow): void {
+      const { step, attempt, state, place, output, why, conversationId, question } = row
+      const put = sql<never, (string | number | null)[]>('INSERT OR REPLACE INTO sop_steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)')
+      write(() => void put.run(id, step, attempt, state, place, output, why, conversationId, question))
+    },
+  }
+}
+
+/** Lists runs: for a person, and for a process that stays. */
+function createRunList({ sql }: Store, now: Clock, rowOf: (row: StoredRun) => SopRunRow) {
+  return {
     textOf: (digest: string) => sql<{ text: string }, [string]>('SELECT text FROM sop_versions WHERE digest = ?').get(digest)?.text,
     /** Returns the runs that have not ended, newest first. */
     open: () => sql<StoredRun, []>(`SELECT ${runColumns} FROM sop_runs WHERE ended IS NULL ORDER BY rowid DESC`).all().map(rowOf),
@@ -116,29 +128,6 @@ export function createSopStore(store: Store, now: Clock) {
       )
         .all(name ?? null, limit)
         .map(rowOf),
-    ...createStepTable(store),
-    ...createLook(store, now),
-    later,
-    transaction: write,
-  }
-}
-
-function createStepTable({ sql, write }: Store) {
-  return {
-    /** In the order of their ends; those that have not ended come last. */
-    steps: (id: string) =>
-      sql<SopStepRow, [string]>(`SELECT ${stepColumns} FROM sop_steps WHERE run_id = ? ORDER BY place IS NULL, place`).all(id),
-    putStep(id: string, row: SopStepRow): void {
-      const { step, attempt, state, place, output, why, conversationId, question, tokens, micros } = row
-      const put = sql<never, (string | number | null)[]>('INSERT OR REPLACE INTO sop_steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
-      write(() => void put.run(id, step, attempt, state, place, output, why, conversationId, question, tokens, micros))
-    },
-  }
-}
-
-/** Tells a process that stays when it has to look, and at which runs. */
-function createLook({ sql }: Store, now: Clock) {
-  return {
     /** Returns the runs that can continue: their question was answered, or that of the procedure has expired, or their process died. */
     ready(): readonly string[] {
       const answered = sql<{ id: string }, [number]>(
