@@ -164,6 +164,31 @@ describe('a procedure that was killed continues', () => {
     if (isDeep) expect(seen.asked).toBeGreaterThan(0)
   }, 1_800_000)
 
+  test('a command that takes its process with it is asked about, never repeated silently, and every answer counts', async () => {
+    for (const [answer, count, ended] of [
+      ['done', 1, 'done'],
+      ['skip', 1, 'failed'],
+      ['again', 2, 'asked'],
+    ] as const) {
+      const home = fresh()
+      const folder = join(home.state, 'sops', 'dies')
+      mkdirSync(folder, { recursive: true })
+      writeFileSync(join(folder, 'SOP.toml'), `name = "dies"\n${shell('echo', 'echo x >> x.txt; kill -9 $PPID')}`)
+      expect((await start(home, ['sop', 'run', 'dies', ...level]).result).code).toBe(null)
+      for (const _ of [1, 2]) expect((await start(home, ['sop', 'resume', 'last', ...level]).result).code).toBe(4)
+      const asked = JSON.parse((await start(home, ['approvals', 'list', '--json']).result).stdout)
+      expect(asked.map(({ id, tool }: { id: string; tool: string }) => [id, tool])).toEqual([
+        [`${latest(home)?.id}/echo.doubt`, 'sop.doubt'],
+      ])
+      // A yes to the question is the answer "again".
+      if (answer === 'again') await start(home, ['approvals', 'allow', asked[0].id]).result
+      await start(home, ['sop', 'resume', 'last', ...level, ...(answer === 'again' ? [] : ['--doubt', answer])]).result
+      // A second death brings the step into doubt again: the first answer is used up.
+      if (answer === 'again') for (const _ of [1, 2]) expect((await start(home, ['sop', 'resume', 'last', ...level]).result).code).toBe(4)
+      expect([answer, lines(home, 'x.txt'), latest(home)?.steps[0]?.state]).toEqual([answer, count, ended])
+    }
+  }, 60_000)
+
   test(
     `${kills} times at random instants`,
     async () => {
