@@ -22,6 +22,7 @@ async function answered(text: string, interrupted: InterruptedTurn | string, acc
     log: () => {},
     answering: async () => ({ conversation: conversation as Conversation, compact: async () => {} }),
     schedules: () => Promise.reject(new Error('not asked')),
+    sops: async () => undefined,
     troubles: () => [{ channel: 'telegram', state: 'failed', why: 'the reason', since: 0 }],
     questions: {} as Parameters<typeof createAnswers>[0]['questions'],
   })

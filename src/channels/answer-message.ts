@@ -29,13 +29,15 @@ type AnswerOptions = {
   readonly answering: (message: Pick<AdmittedMessage, 'conversation' | 'access'>) => Promise<AnsweringConversation>
   readonly questions: ChannelQuestions
   readonly schedules: () => Promise<Schedules>
+  /** Answers `/sop`. @returns undefined when the text is something else */
+  readonly sops: (text: string, message: AdmittedMessage) => Promise<string | undefined>
   readonly troubles: ChannelStore['troubles']
 }
 
 /** Discord's "typing" indicator fades after ten seconds, Telegram's after five. */
 const WORKING_MS = 4_500
 
-export function createAnswers({ log, answering, questions, schedules, troubles }: AnswerOptions) {
+export function createAnswers({ log, answering, questions, schedules, sops, troubles }: AnswerOptions) {
   const compacting = new Map<string, Promise<void>>()
 
   /** Answers one message; never rejects. */
@@ -62,6 +64,8 @@ export function createAnswers({ log, answering, questions, schedules, troubles }
     if (text === undefined) return { text: '[stopped]' }
     const answer =
       (await jobsCommand(text, conversation, from)) ??
+      // A procedure runs with the operator's rights.
+      (access.profile === 'operator' ? await sops(text, message) : undefined) ??
       (access.schedules && (await schedulesCommand(text, schedules, { channel: access.channel, conversationId: conversation.id })))
     if (answer !== undefined) return { text: answer }
     if (text.trim() === '/status') return { text: statusAnswer(troubles(), access.profile === 'chat') }

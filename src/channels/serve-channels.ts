@@ -14,6 +14,7 @@ import { thisProcess } from '../memory/journal/process-owner.ts'
 import type { ChannelStore } from '../memory/recovery/channel-store.ts'
 import type { Log, Provider } from '../runtime/port.ts'
 import { warmUp } from '../service/own-program.ts'
+import { beginByText, serveSops, sopCommand } from '../sop/serve-sops.ts'
 import { createAgentConversations } from './agent-conversations.ts'
 import { createAnswers } from './answer-message.ts'
 import { type AdmittedMessage, createAdmission, usableProfile } from './inbox/admission.ts'
@@ -75,6 +76,7 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
       answering: conversations.answering,
       questions,
       schedules: host.schedules,
+      sops: (text, { from, approver }) => sopCommand(text, host, from, approver !== undefined),
       troubles: stored.troubles,
     })
     const queue = createMessageQueue<AdmittedMessage>({ take: answers.take, log })
@@ -123,10 +125,11 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
     /** The channels that end their turns themselves, in the same time. */
     const own = listening.filter((_, at) => kinds[at]?.kind.people?.byToken)
     const schedules = await scheduled(host, channels, answering)
+    const procedures = await serveSops(host, { takeTurn, onGate: refusedBy, options: { provider, sandbox } })
     const failed = await Promise.race([over, Bun.sleep(0)])
     if (!failed) ready(channels.flatMap(({ channel }) => channel.place?.() ?? []))
     const ended = failed ?? (await Promise.race([aborted(signal), over]))
-    const schedulesClosed = schedules.close(FINISH_MS, 'SIGTERM')
+    const schedulesClosed = Promise.all([schedules.close(FINISH_MS, 'SIGTERM'), procedures.close(FINISH_MS)])
     await Promise.all([
       finish(async () => void (await Promise.all([queue.close(), schedulesClosed])), conversations.cancel, stopListening),
       Promise.race([Promise.all(own), Bun.sleep(FINISH_MS + CANCELLED_MS)]),
@@ -166,7 +169,7 @@ async function scheduled(
     }
     return [name, { send }] as const
   })
-  return serveSchedules(host, { ...answering, turns: { takeTurn, refusedBy }, channels: new Map(sending) })
+  return serveSchedules(host, { ...answering, turns: { takeTurn, refusedBy, procedure: beginByText }, channels: new Map(sending) })
 }
 
 /** How long a channel that failed rests: 30 s, 1, 2 and from then on 5 minutes. */

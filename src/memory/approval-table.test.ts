@@ -98,3 +98,16 @@ test('a standing rule that was revoked and put back allows nothing; one that is 
   give()
   expect([approvals.hasRule('shell', '/usr/bin/git'), approvals.rules().length]).toEqual([true, 1])
 })
+
+test('a question of a procedure lives for days; that of a tool never longer than ten minutes, whatever its row says', () => {
+  const { approvals } = memoryStage.memory
+  const lasting = (name: string, number: number) => {
+    const gate = { type: 'gate.open' as const, id: 'c', call: { id: 'c', name, input: {} }, judgement }
+    return approvals.create({ run: runOf(number), gate, expires: noon + 30 * 86_400_000 })
+  }
+  const [ofTool, ofProcedure] = [lasting('sop', 11), lasting('sop.approval', 12)]
+  memoryStage.clock.now = noon + 86_400_000
+  expect(approvals.list({ state: 'open' }).map((each) => each.id)).toEqual([ofProcedure])
+  expect(approvals.decide({ id: ofTool, allow: true, by: 'user' })).toMatchObject({ ok: false })
+  expect(approvals.decide({ id: ofProcedure, allow: true, by: 'user' })).toEqual({ ok: true })
+})

@@ -264,18 +264,19 @@ export function sealUnsealed(store: Store, seal: Seal): void {
   for (const rule of store.sql<RuleRow, []>(`SELECT ${ruleColumns} FROM always_rules`).all()) sealRule(store, rule, seal)
 }
 
-const longestLifeMs = 600_000
+/** Ten minutes; a year for a question of a procedure: no tool has a dot in its name. */
+const [longestLifeMs, procedureMs] = [600_000, 31_622_400_000]
 
 /**
  * SQL condition for a valid approval. A clock that was set back must not extend a life, so an approval counts as expired before its
- * creation time. An edited row must not either: no life is longer than ten minutes.
+ * creation time. An edited row must not either: no life is longer than it may be.
  */
 function alive(now: string): string {
-  return `created <= ${now} AND expires > ${now} AND expires <= created + ${longestLifeMs}`
+  return `created <= ${now} AND expires > ${now} AND expires <= created + iif(tool LIKE 'sop.%', ${procedureMs}, ${longestLifeMs})`
 }
 
-function isAlive({ created, expires }: Approval, now: number): boolean {
-  return created <= now && expires > now && expires <= created + longestLifeMs
+function isAlive({ created, expires, tool }: Approval, now: number): boolean {
+  return created <= now && expires > now && expires <= created + (tool.startsWith('sop.') ? procedureMs : longestLifeMs)
 }
 
 function findRule(store: Store, tool: string, scope: string): RuleRow | undefined {

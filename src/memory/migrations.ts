@@ -252,6 +252,19 @@ CREATE TABLE outbox(
   failed INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 `,
+  // Runs of procedures: the text and how each step ended.
+  `
+CREATE TABLE sop_versions(digest TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE sop_runs(
+  id TEXT PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL, workspace TEXT NOT NULL, inputs TEXT NOT NULL, started_by TEXT NOT NULL,
+  state TEXT NOT NULL, why TEXT NOT NULL, owner TEXT NOT NULL, started INTEGER NOT NULL, ended INTEGER
+) STRICT;
+CREATE INDEX sop_runs_open ON sop_runs(state) WHERE ended IS NULL;
+CREATE TABLE sop_steps(
+  run_id TEXT, step TEXT, attempt INTEGER NOT NULL, state TEXT NOT NULL, place INTEGER, output TEXT NOT NULL, why TEXT NOT NULL,
+  conversation_id TEXT, question TEXT, PRIMARY KEY (run_id, step)
+) STRICT, WITHOUT ROWID;
+`,
 ]
 
 /** Approvals and rules of an older schema are sealed when it is brought up to this one. */

@@ -3,11 +3,11 @@
 import { COMPUTED, type Import, isTest, type Law, type Module, type Violation } from './module.ts'
 
 const CORE = new Set(['kernel', 'runtime', 'security', 'kit'])
-const ADAPTERS = new Set(['providers', 'tools', 'workspace', 'sandbox', 'memory', 'receipts', 'discovery', 'mcp', 'sop', 'service', 'http'])
+const ADAPTERS = new Set(['providers', 'tools', 'workspace', 'sandbox', 'memory', 'receipts', 'discovery', 'mcp', 'service', 'http'])
 /** The host opens a home once; it imports core and the adapters, but no entrance. */
 const HOST = 'host'
 /** Where people and programs talk to agents. */
-const ENTRANCES = new Set(['channels', 'control', 'dashboard', 'library'])
+const ENTRANCES = new Set(['channels', 'control', 'sop', 'dashboard', 'library'])
 const SHELL = new Set(['main.ts', 'planck.ts', 'agent.ts', 'unix.ts', 'cli', 'config'])
 
 /** Third-party packages that only compute. A new one needs a decision: it must use neither I/O nor the clock. */

@@ -19,6 +19,7 @@ import { recordRoutes } from './routes/records.ts'
 import { responseRoutes } from './routes/responses.ts'
 import { runRoutes, runsRoutes } from './routes/runs.ts'
 import { schedulesRoutes } from './routes/schedules.ts'
+import { sopRoutes } from './routes/sops.ts'
 import { metricsRoutes, sessionRoutes, statusRoutes } from './routes/status.ts'
 
 export function gatewayApi(gateway: Gateway, failed: (error: unknown) => void): GatewayApi {
@@ -55,6 +56,7 @@ const gatewayRoutes: readonly Routes[] = [
   metricsRoutes,
   costRoutes,
   schedulesRoutes,
+  sopRoutes,
   dashboardRoutes,
 ]
 

@@ -8,6 +8,7 @@ import { loadSetup } from '../../host/setup/setup.ts'
 import { didYouMean } from '../../kit/text.ts'
 import type { AskLine } from '../../runtime/port.ts'
 import type { Policy } from '../../security/policy.ts'
+import { sopCommand } from '../../sop/serve-sops.ts'
 import type { AttendedChannel } from '../inbox/channel-api.ts'
 import { jobsCommand, statusAnswer } from '../jobs-command.ts'
 import type { AskPerson } from './approval-prompt.ts'
@@ -150,6 +151,7 @@ export const slashCommands: readonly (readonly [string, string])[] = [
   ['/diff [NUMBER]', 'show what was changed, exactly'],
   ['/status', 'list the channels of running servers that do not work'],
   ['/jobs [stop ID]', 'list the commands in the background, or stop one'],
+  ['/sop [NAME KEY=VALUE…]', 'list procedures, their latest runs and questions, or begin one'],
   ['/undo [NUMBER]', 'take changes back (braidclaw undo --help)'],
   ['/model [PROVIDER/MODEL]', 'show the model, or switch to another'],
   ['/clear', 'begin a new conversation (the old one stays in memory)'],
@@ -194,6 +196,9 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
       break
     case '/jobs':
       write(`${await jobsCommand(line, conversation, 'you')}\n`)
+      break
+    case '/sop':
+      write(`${await sopCommand(line, host, 'terminal', true)}\n`)
       break
     case '/status':
       write(`${statusAnswer((await host.schedules()).store.channels.troubles(), false)}\n`)

@@ -10,6 +10,7 @@ import { policyOf } from '../../host/setup/effective-policy.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
 import { openPlugins } from '../../host/toolset/plugins/plugins.ts'
 import { createToolRuntime } from '../../host/toolset/tool-executor.ts'
+import { findSops } from '../../sop/find-sops.ts'
 import type { HomeNames } from './command.ts'
 
 /** Returns the names of this kind that begin with `partial`. */
@@ -32,6 +33,7 @@ const finders: { readonly [Kind in HomeNames]: (context: CliContext) => Promise<
       .list()
       .map(({ name }) => name),
   providers: async (context) => Object.keys(loadSetup(context).config.providers.models),
+  sops: async (context) => (await findSops(loadSetup(context), new Map())).map(({ name }) => name),
   async tokens(context) {
     const setup = loadSetup(context)
     if (!existsSync(setup.config.memory.path)) return []

@@ -191,7 +191,7 @@ const everydayCommands: Hints = {
 const strangeCommands: Hints = {
   ...{ plugins: tools, extension: tools, extensions: tools, integrations: tools, connectors: tools },
   ...{ mcp: protocols, 'mcp-server': protocols, 'app-server': protocols, acp: protocols },
-  ...{ skill: texts, skills: texts, sop: texts, sops: texts, recipe: texts, recipes: texts, templates: texts },
+  ...{ skill: texts, skills: texts, sops: 'the procedures: braidclaw sop list', recipe: texts, recipes: texts, templates: texts },
   ...{ hook: rules, webhooks: rules },
   ...{ wiggum: timed, cron: timed, loop: timed, heartbeat: timed },
   ...{ exec: talk, eval: talk, plan: 'to look without changing anything: braidclaw agent --autonomy readonly' },

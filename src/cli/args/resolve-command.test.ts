@@ -63,7 +63,7 @@ describe('a word that is a command of another program is not asked of a model', 
   })
 
   test.each([
-    ...['sop', 'sop run deploy', 'mcp list', 'mcp', 'skill', 'skills list', 'wiggum run', 'acp', 'eval 1+1'],
+    ...['mcp list', 'mcp', 'skill', 'skills list', 'wiggum run', 'acp', 'eval 1+1'],
     ...['exec hello', 'plan', 'plan my weekend', 'sessions', 'fork last', 'agents', 'agents list', 'import a.json'],
     ...['review', 'review main', 'apply x.diff', 'plugins list', 'skils list', 'mcp --json list'],
     ...['--json mcp list', 'extensions install https://example.org/x.git', 'mcp add x -- npx y', 'export'],

@@ -4,7 +4,8 @@ import { isObject } from '../../kit/json.ts'
 import { didYouMean } from '../../kit/text.ts'
 import { readToml, shown, type TomlDocument } from './toml.ts'
 
-export type TableProblem = { readonly line?: number; readonly field: string; readonly message: string }
+/** `line` and `column` count from 1. */
+export type FieldProblem = { readonly line?: number; readonly column?: number; readonly field: string; readonly message: string }
 
 export type TableReader = {
   readonly path: string
@@ -31,7 +32,7 @@ type TableSource = { readonly data: { readonly [name: string]: unknown }; readon
 /** Reads a whole TOML text with `read`. Each problem begins with the line. */
 export function readTables<T>(text: string, read: (root: TableReader) => T): { readonly value: T; readonly problems: readonly string[] } {
   const { data, problems: broken, place } = readToml(text)
-  const problems: TableProblem[] = broken.map(({ line, message }) => ({ line, field: '', message }))
+  const problems: FieldProblem[] = broken.map(({ line, message }) => ({ line, field: '', message }))
   const root = createTableReader({ data, path: '', place }, problems)
   const value = read(root)
   root.end()
@@ -40,14 +41,14 @@ export function readTables<T>(text: string, read: (root: TableReader) => T): { r
 }
 
 /** Reads a wrong field as its fallback, or as an empty value, so that the other problems are found too. */
-export function createTableReader({ data, path, place }: TableSource, problems: TableProblem[]): TableReader {
+export function createTableReader({ data, path, place }: TableSource, problems: FieldProblem[]): TableReader {
   const read = new Set<string>()
   const nameOf = (name: string) => (path === '' ? name : `${path}.${name}`)
 
   function wrong(name: string, message: string): void {
     const field = name === '' ? path : nameOf(name)
-    const line = (place(field) ?? place(path))?.line
-    problems.push({ field, message, line })
+    const { line, column } = place(field) ?? place(path) ?? {}
+    problems.push({ field, message, line, column })
   }
 
   function value<T>(name: string, what: string, fallback: T | undefined, empty: T, fits: (found: unknown) => found is T): T {
@@ -64,7 +65,7 @@ export function createTableReader({ data, path, place }: TableSource, problems: 
     return Object.entries(found).flatMap(([key, table]) => {
       const under = `${nameOf(name)}.${key}`
       if (isObject(table)) return [[key, createTableReader({ data: table, path: under, place }, problems)] as const]
-      problems.push({ field: under, message: `is a table; got ${shown(table)}`, line: place(under)?.line })
+      wrong(`${name}.${key}`, `is a table; got ${shown(table)}`)
       return []
     })
   }

@@ -4,6 +4,7 @@ import type { Pin } from '../../memory/agent-files/pins.ts'
 import type { AlwaysRule, Approval } from '../../memory/approval-table.ts'
 import type { Conversation } from '../../memory/conversations/conversation-list.ts'
 import type { Hit } from '../../memory/conversations/search-turns.ts'
+import type { SopStore } from '../../memory/journal/sop-store.ts'
 import type { Turn } from '../../memory/journal/turns.ts'
 import type { Receipt } from '../../receipts/form/receipt.ts'
 import type { Ending, Risk, Usage } from '../../runtime/event.ts'
@@ -178,11 +179,35 @@ export type Undone =
   | { readonly ok: true; readonly name: string; readonly count: number }
   | { readonly ok: false; readonly name: string; readonly message: string; readonly conflicts: readonly Conflict[] }
 
+type SopQuestion = {
+  readonly run: string
+  readonly name: string
+  readonly step: string
+  readonly kind: 'sop.approval' | 'sop.doubt'
+  readonly prompt: string
+  readonly livesMs: number
+}
+
+export type SopRecords = {
+  readonly runs: SopStore
+  /** Opens a question, unless it is there already. @returns its id */
+  ask(question: SopQuestion): string
+  question(id: string): (Approval & { readonly isOver: boolean }) | undefined
+  /** Uses up a yes; works once. */
+  use(id: string): boolean
+  /** Closes a question that nobody needs to answer any more. */
+  close(id: string, why: string): void
+  /** Ends the turns whose process died, so that they can continue. */
+  recover(): Promise<void>
+  written(): void
+}
+
 /**
  * Everything that is returned has passed the redactor. Each function throws FailureError: `error` when what is named does not exist or
  * cannot be read, `usage` for a request that makes no sense, `integrity` when the record was altered.
  */
 export type HostRecords = {
+  readonly sops: SopRecords
   readonly conversations: {
     /** Most recently used first. @param limit 50 by default, at most 500 */
     list(page?: { readonly limit?: number; readonly before?: number; readonly ownedBy?: Owner | undefined }): ConversationPage

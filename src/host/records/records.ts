@@ -27,6 +27,7 @@ import { openKeptChanges, withReceipt } from './integrity/open-kept-changes.ts'
 import { anchorNow, brokenChain, checkChain, verifyInChild } from './integrity/receipt-check.ts'
 import { pinRecords } from './pins.ts'
 import { limited, type RecordsBase, resolveRun } from './records-base.ts'
+import { sopRecords } from './sop-records.ts'
 import { stopRecords } from './stop.ts'
 import { toolFacts } from './tools.ts'
 import { transcriptOf } from './transcript.ts'
@@ -44,6 +45,7 @@ export function createRecords(base: RecordsBase): HostRecords {
     changes: changeRecords(base),
     stop: stopRecords({ path: setup.paths.estop, log: setup.log, redact: setup.redactor.text }),
     tools: () => toolFacts(setup),
+    sops: sopRecords(base),
   }
 }
 

@@ -6,6 +6,7 @@ import type { SandboxKind } from '../../sandbox/contract.ts'
 import type { Setup } from '../api.ts'
 import type { ToolFacts } from '../contract/records-api.ts'
 import { policyOf } from '../setup/effective-policy.ts'
+import type { ToolRuntime, ToolSelection } from '../toolset/contract.ts'
 import { trySandboxNow } from '../toolset/sandbox/command-sandbox.ts'
 import { createToolRuntime } from '../toolset/tool-executor.ts'
 import { builtInNames } from '../toolset/tool-selection.ts'
@@ -15,10 +16,9 @@ import { everything, parseToolsOption } from '../toolset/tools-option.ts'
 export type ToolsAsked = { readonly tools?: string | undefined; readonly sandbox?: SandboxKind | undefined }
 
 export async function toolFacts(setup: Setup, { tools, sandbox }: ToolsAsked = {}): Promise<readonly ToolFacts[]> {
-  const { config, paths, context } = setup
+  const { config, paths } = setup
   const request = tools === undefined ? everything(setup) : parseToolsOption(setup, tools)
-  const policy = policyOf(config, paths, context.env)
-  const toolRuntime = await createToolRuntime({ setup, policy, conversationId: 'list', sandbox, tools: request })
+  const toolRuntime = await openTools(setup, request, sandbox)
   await toolRuntime.close()
   const isPlugin = (source: string) => source.startsWith(`${paths.home}/plugins/`)
   const isOffered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
@@ -34,4 +34,10 @@ export async function toolFacts(setup: Setup, { tools, sandbox }: ToolsAsked = {
     const { name, description, risk, parameters } = tool
     return { name, description, risk, active: why === undefined, why, source, parameters }
   })
+}
+
+/** Opens the tools of a home without a conversation; close them after use. */
+export function openTools(setup: Setup, tools: ToolSelection, sandbox?: SandboxKind): Promise<ToolRuntime> {
+  const policy = policyOf(setup.config, setup.paths, setup.context.env)
+  return createToolRuntime({ setup, policy, conversationId: 'list', sandbox, tools })
 }

@@ -13,7 +13,7 @@ import { directCall } from '../toolset/direct-call.ts'
 import { iso, timeText } from './schedule-view.ts'
 
 /** How an entrance runs a turn that nobody attends. */
-type UnattendedTurns = {
+export type UnattendedTurns = {
   takeTurn(turn: {
     readonly conversation: Conversation
     readonly prompt: string
@@ -23,10 +23,12 @@ type UnattendedTurns = {
   }): Promise<Ending>
   /** Refuses a call, because nobody can be asked. */
   refusedBy(conversation: Conversation): (gateId: string, proposal: Proposal) => Promise<void>
+  /** Begins the procedure that a message such as `/sop NAME` names. @returns undefined when the text is something else */
+  procedure?(text: string, host: Host, by: string): Promise<string | undefined>
 }
 
 export type RunOptions = Pick<ConversationOptions, 'provider' | 'tools' | 'sandbox'> & {
-  readonly host: Pick<Host, 'setup' | 'conversation'>
+  readonly host: Host
   readonly turns: UnattendedTurns
   /** Returns the exit code of the last command of a run. */
   readonly exitCodeOf: (runId: string) => number | undefined
@@ -73,6 +75,8 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
   const result: { answer?: string } = {}
   try {
     const setup = setupOf(host.setup, row)
+    const begun = row.madeInChat ? undefined : await turns.procedure?.(row.message, { ...host, setup }, `schedule ${row.name}`)
+    if (begun !== undefined) return { ending: { stop: 'end_turn', code: 'answered', message: '' }, answer: begun }
     const agent = setup.config.defaultAgent === undefined ? {} : (await activeAgentOf(setup)).request
     const access = accessOf(host.setup, row)
     const conversation = await host.conversation(whichOf(row, progress), { ...conversationOptions(common, setup), ...agent, ...access })

@@ -39,7 +39,9 @@ export function approvalRoutes(app: GatewayApi, { host, openConversations }: Gat
   async function visibleApproval(caller: Caller, id: string) {
     const { approvals } = await host.records()
     const found = await orMissingLater(approvals.show(id))
-    if (!openConversations.sees(caller, found.conversationId)) throw new HttpError(404, 'not_found', `the question ${id} does not exist`)
+    // A question of a procedure belongs to no conversation: who sees all conversations sees it.
+    const isVisible = found.tool.startsWith('sop.') ? ownerOf(caller) === undefined : openConversations.sees(caller, found.conversationId)
+    if (!isVisible) throw new HttpError(404, 'not_found', `the question ${id} does not exist`)
     return found
   }
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
-import type { TableProblem } from '../../../config/text/table-reader.ts'
+import type { FieldProblem } from '../../../config/text/table-reader.ts'
 import type { CallRecord, RecordCall } from '../../../control/hostd/answer-request.ts'
 import { rowOf } from '../../../control/hostd/catalogue/availability.ts'
 import type { Catalogue } from '../../../control/hostd/catalogue/operation.ts'
@@ -168,7 +168,7 @@ function usable(context: CliContext, path: string | undefined): Catalogue {
   return catalogue
 }
 
-function problemLine({ line, field, message }: TableProblem): string {
+function problemLine({ line, field, message }: FieldProblem): string {
   return visible(`${line === undefined ? '' : `${line}: `}${field === '' ? '' : `${field} `}${message}`)
 }
 

@@ -13,11 +13,13 @@ import { overdueNames } from '../../../host/schedules/schedule-view.ts'
 import { openSchedules } from '../../../host/schedules/schedules.ts'
 import { visionProblem } from '../../../host/setup/vision-provider.ts'
 import { count } from '../../../kit/text.ts'
+import { createSopStore } from '../../../memory/journal/sop-store.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createChannelStore } from '../../../memory/recovery/channel-store.ts'
 import { problemWith } from '../../../service/fifo/fifo-folder.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import type { ServiceHint, ServiceManager, ServiceState } from '../../../service/unit/service-run.ts'
+import { findSops, sopTools } from '../../../sop/find-sops.ts'
 import type { Finding } from './doctor-finding.ts'
 
 const what = 'service'
@@ -70,6 +72,25 @@ export async function scheduleFindings(setup: CliSetup, memory: Memory): Promise
   return [
     ...servedFindings(schedules, all),
     ...all.flatMap((each) => [...pausedFindings(each), ...scheduleChannelFindings(setup, each), ...folderFindings(each)]),
+  ]
+}
+
+/** Counts the procedures, and names those that are wrong and the runs that wait for a person. */
+export async function sopFindings(setup: CliSetup, memory: Memory): Promise<Finding[]> {
+  const files = await findSops(setup, await sopTools(setup))
+  const waiting = createSopStore(memory.store, Date.now).open()
+  if (files.length + waiting.length === 0) return []
+  const wrong = files.filter(({ problems }) => problems.length > 0)
+  return [
+    {
+      what: 'procedures',
+      state: wrong.length > 0 ? 'bad' : waiting.length > 0 ? 'note' : 'ok',
+      says: `${count(files.length, 'procedure')}, ${wrong.length} with errors; ${count(waiting.length, 'run')} not ended`,
+      remedy: [
+        ...wrong.map(({ name }) => `braidclaw sop validate ${name}`),
+        ...waiting.slice(0, 5).map(({ id }) => `braidclaw sop status ${id}`),
+      ],
+    },
   ]
 }
 

@@ -18,7 +18,7 @@ import { dashboardFindings, gatewayFindings } from './doctor-gateway.ts'
 import { homeFindings, hookFindings, leftovers, machineFindings, pluginFindings, recordFindings, stopFinding } from './doctor-home.ts'
 import { costFindings, foundModels, providerFindings, windowFindings } from './doctor-providers.ts'
 import { probe, sandboxFindings } from './doctor-sandbox.ts'
-import { channelFindings, scheduleFindings, serviceFindings, traceFindings, troubleFindings } from './doctor-service.ts'
+import { channelFindings, scheduleFindings, serviceFindings, sopFindings, traceFindings, troubleFindings } from './doctor-service.ts'
 
 const flags = {
   probeSandbox: { type: 'boolean', about: 'Try to get out of the sandbox in forty ways (exit 1 if one succeeds)' },
@@ -72,7 +72,14 @@ async function recorded(setup: CliSetup, memory: Memory | undefined, problem: Fi
   return [
     ...(await windowFindings(setup, memory)),
     ...(problem ? [problem] : []),
-    ...(memory ? [...recordFindings(setup, memory), ...(await scheduleFindings(setup, memory)), ...troubleFindings(memory)] : []),
+    ...(memory
+      ? [
+          ...recordFindings(setup, memory),
+          ...(await scheduleFindings(setup, memory)),
+          ...(await sopFindings(setup, memory)),
+          ...troubleFindings(memory),
+        ]
+      : []),
     ...(await serviceFindings(manager)),
     ...gateway,
     ...(gateway.length > 0 ? await dashboardFindings(async () => (await import('../../../dashboard/files.ts')).dashboardFiles()) : []),

@@ -13,6 +13,7 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
 import { count, cut, flat, visible } from '../../../kit/text.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
+import { beginByText } from '../../../sop/serve-sops.ts'
 import { type Arguments, type Command, type Complete, command, type Flags } from '../../args/command.ts'
 import { messageOf } from '../../args/message-text.ts'
 import { agentFlag, autonomyFlag, jsonFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
@@ -239,7 +240,10 @@ export const run = command({
     try {
       const schedules = await host.schedules()
       const { id, zone } = schedules.show(name)
-      const scheduler = await schedulerFor(host, { turns: { takeTurn, refusedBy }, ...(sandbox ? { sandbox } : {}) })
+      const scheduler = await schedulerFor(host, {
+        turns: { takeTurn, refusedBy, procedure: beginByText },
+        ...(sandbox ? { sandbox } : {}),
+      })
       const seen: { answer?: string } = {}
       const interrupt = onInterrupt(() => scheduler.cancel('user'))
       const ended = await scheduler.runNow(id, { show: (event) => note(seen, event) }).ended.finally(interrupt.stop)

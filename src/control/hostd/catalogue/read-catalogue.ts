@@ -6,7 +6,7 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { errorCode, explainErrno, maxConfigBytes } from '../../../config/text/read-toml-file.ts'
-import { createTableReader, type TableProblem, type TableReader } from '../../../config/text/table-reader.ts'
+import { createTableReader, type FieldProblem, type TableReader } from '../../../config/text/table-reader.ts'
 import { readToml } from '../../../config/text/toml.ts'
 import { isObject } from '../../../kit/json.ts'
 import { didYouMean } from '../../../kit/text.ts'
@@ -75,13 +75,13 @@ export function unsafeFolder(path: string, uid: number): string | undefined {
   }
 }
 
-type ParsedCatalogue = { readonly catalogue: Catalogue; readonly problems: readonly TableProblem[] }
+type ParsedCatalogue = { readonly catalogue: Catalogue; readonly problems: readonly FieldProblem[] }
 
 const ids = { min: 0, max: 4_294_967_294 }
 
 export function parseCatalogue(text: string): ParsedCatalogue {
   const { data, problems: broken, place } = readToml(text)
-  const problems: TableProblem[] = broken.map(({ line, message }) => ({ line, field: '', message }))
+  const problems: FieldProblem[] = broken.map(({ line, message }) => ({ line, field: '', message }))
   const root = createTableReader({ data, path: '', place }, problems)
   const server = root.raw('server')
   const rules = serverRules(createTableReader({ data: isObject(server) ? server : {}, path: 'server', place }, problems))
