@@ -55,6 +55,7 @@ export const rules = {
   'approval.stale': 'The call would no longer run exactly what was judged; it needs a new approval.',
   'tool.changed': 'An executable does not exist any more, or is another file than the one that was described and judged.',
   'shell.no_plan': 'The gate has no analysed plan for the command, so there is nothing to run.',
+  'rule.structure': 'The rules for the structure of the project have a mistake, so every change asks.',
   'changes.none': 'The command changed nothing in the workspace.',
   'changes.readonly': 'autonomy is readonly: the changes of a command are dropped.',
   'changes.protected': 'The command changed a path that belongs to the runtime, or one that other programs execute.',

@@ -242,6 +242,6 @@ test('completion offers the flags of the filter, and the agents there are', asyn
   const toolsForModel = async (...words: string[]) => (await at.run(['__complete', 'bash', ...words])).stdout.trimEnd().split('\n')
   expect(await toolsForModel('--sys')).toEqual(['--system'])
   expect(await toolsForModel('--agent', 'c')).toEqual(['coder'])
-  expect(await toolsForModel('filter', '--tool-')).toEqual(['--tool-backend'])
+  expect(await toolsForModel('filter', '--tool-')).toEqual(['--tool-backend', '--tool-env'])
   expect(await toolsForModel('ses')).toEqual(['session'])
 })

@@ -35,7 +35,7 @@ let copy: string
 beforeAll(() => {
   at = nest()
   copy = mkdtempSync(join(tmpdir(), 'braidclaw-extended-'))
-  for (const name of ['src', 'bin', 'docs', 'scripts', 'test', 'package.json', 'tsconfig.json'])
+  for (const name of ['src', 'bin', 'docs', 'scripts', 'test', 'lib', 'package.json', 'tsconfig.json'])
     cpSync(join(root, name), join(copy, name), { recursive: true })
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
   for (const { path, code } of blocks) extend(join(copy, path), code)

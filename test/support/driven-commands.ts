@@ -127,6 +127,8 @@ export const cases: { readonly [command: string]: () => readonly Case[] } = {
     { words: ['policy', 'explain', '--tool', name] },
     { words: ['policy', 'explain', '--tool', 'time', '--args', evil] },
   ],
+  'structure check': () => [{ words: ['structure', 'check', '--at', join(state.at.dir, name)] }],
+  'structure explain': () => [{ words: ['structure', 'explain', 'x', '--at', join(state.at.dir, name)] }],
   'policy test': () => [{ words: ['policy', 'test', `/nowhere/${name}`] }],
   'security show': () => [
     { words: ['security', 'show', '--workspace', join(state.at.dir, name)] },
