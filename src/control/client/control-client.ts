@@ -84,7 +84,6 @@ export type ControlClient = {
     call(request: { readonly op: string; readonly params?: Record<string, unknown>; readonly approval_id?: string }): Promise<HostdAnswer>
     ops(): Promise<readonly HostdOperation[]>
   }
-  health(): Promise<{ readonly ok: boolean; readonly version: string }>
   /** Returns the text of /metrics. */
   metrics(): Promise<string>
   /** Sends requests for routes without a method here. */
@@ -134,7 +133,6 @@ export function createControlClient(options: TransportOptions): ControlClient {
       call: (request) => json({ method: 'POST', path: 'hostd', body: { params: {}, ...request }, timeoutMs: 600_000 }),
       ops: async () => (await get<{ ops: HostdOperation[] }>('hostd/ops')).ops,
     },
-    health: () => get('/health'),
     metrics: async () => (await transport.send({ method: 'GET', path: '/metrics' })).text(),
   }
 }

@@ -102,7 +102,6 @@ async function resultOf({ conversation, options, answer = '', waits }: Conversat
     model: conversation.model,
     session: conversation.id,
     receipts: runId === undefined ? [] : (await options.host.records()).receipts.ofRun(runId),
-    homeRun: runId,
   }
 }
 
