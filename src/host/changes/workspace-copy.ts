@@ -162,7 +162,7 @@ export function attemptFolders(base: string, number: number) {
   return { copy: join(folder, 'workspace'), set: join(folder, 'set'), upper: join(folder, 'set', 'up') }
 }
 
-type CopyChanges = {
+export type CopyChanges = {
   readonly host: Pick<Host, 'changes'>
   readonly setup: Setup
   /** The id of the change set in the store. */
