@@ -2,11 +2,10 @@
 
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { type Rows, withDefaults } from '../kit/settings.ts'
+import { defaultOf, type Rows, withDefaults } from '../kit/settings.ts'
 import { quoteText } from '../security/command/syntax/quote.ts'
 import type { AgentConfig, Config, ConfigProblem, ConfigSource, Origin, Origins } from './config.ts'
 import { brokenAddress, knownNames, knownProvider, type Proposal, proposeProviders } from './known-providers.ts'
-import { defaultEntries, withProviderDefaults, withStub } from './layers/defaults.ts'
 import {
   type ConfigEntry,
   draftLayer,
@@ -25,6 +24,7 @@ import type { overlayProject } from './layers/overlay-project.ts'
 import { completeness, kindOf, lengths, membersOf, recordPlaces, references } from './layers/references.ts'
 import { unnamedWorkspace } from './paths.ts'
 import { type ChannelRows, providerPrefix, rowsOfKind, sections, settingOf, tableOf, topRows } from './table.ts'
+import { check } from './text/check.ts'
 import { type FileRead, readConfigFile } from './text/read-toml-file.ts'
 
 export type LoadInput = {
@@ -336,4 +336,44 @@ function flagLayer(flags: Flags, where: Here): Layer {
     if (raw !== undefined && setting !== undefined) put(draft, { setting, raw, where, origin: { source: 'flag', where: spelling } })
   }
   return draft
+}
+
+const builtIn: Origin = { source: 'default', where: 'built in' }
+
+/** Checks only the defaults that are paths, because they depend on the user. */
+function defaultEntries(where: Here): Entries {
+  const entries = new Map<string, ConfigEntry>()
+  for (const setting of where.table.settings) {
+    if (setting.key.includes('*')) continue
+    const value = setting.type === 'path' || setting.type === 'paths' ? check(setting, defaultOf(setting), where).value : defaultOf(setting)
+    if (value !== undefined) entries.set(setting.key, { value, origin: builtIn })
+  }
+  return entries
+}
+
+/** Adds the provider `stub` when it is the default provider and the user has defined none of that name. */
+function withStub(entries: Entries): Entries {
+  if (entries.get('default_provider')?.value !== 'stub' || providerNames(entries).includes('stub')) return entries
+  return new Map([...entries, ['providers.models.stub.kind', { value: 'stub', origin: builtIn }] as const])
+}
+
+/** Adds `local`, unless the user has defined it, and the default values of each provider's kind. */
+export function withProviderDefaults(entries: Entries): Entries {
+  const all = new Map<string, ConfigEntry>()
+  const names = providerNames(entries)
+  const given = names.includes('local') ? entries : new Map([...entries, ['providers.models.local.kind', localKind] as const])
+  for (const name of names.includes('local') ? names : [...names, 'local']) fill(all, given, name)
+  for (const [key, entry] of given) all.set(key, entry)
+  return all
+}
+
+const localKind: ConfigEntry = { value: 'mock', origin: builtIn }
+
+/** Adds the defaults of one provider's kind. */
+function fill(all: Map<string, ConfigEntry>, entries: Entries, name: string): void {
+  const kind = kindOf(entries, name)
+  for (const [leaf, row] of Object.entries(rowsOfKind(kind) ?? {})) {
+    const value = defaultOf(row)
+    if (value !== undefined) all.set(`${providerPrefix}${name}.${leaf}`, { value, origin: builtIn })
+  }
 }

@@ -10,8 +10,9 @@ import type { TokenTable } from '../memory/access-tokens.ts'
 import type { Hit } from '../memory/conversations/search-turns.ts'
 import type { ReplyTable } from '../memory/replies.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
-import type { AgentEvent, ContextUse, Continued, Ending, Mode, Proposal, Usage } from '../runtime/event.ts'
-import type { AskLine, Decision, Log, Message, Picture, Provider, Question, RunAgent } from '../runtime/port.ts'
+import type { Agent } from '../runtime/create-agent.ts'
+import type { AgentEvent, Continued, Proposal } from '../runtime/event.ts'
+import type { AskLine, Log, Message, Picture, Provider, Question, RunAgent } from '../runtime/port.ts'
 import type { PreparedThread } from '../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/contract.ts'
@@ -123,7 +124,10 @@ export type ConversationRequest = ConversationOptions & { readonly conversation:
 export type Past = { readonly history?: readonly Message[]; readonly soul?: string; readonly systemPrompt?: string }
 
 /** A conversation opens no file, watcher or child process of its own, so thousands may be open. */
-export type Conversation = {
+export type Conversation = Pick<
+  Agent,
+  'approve' | 'gate' | 'gateClosed' | 'setMode' | 'addThread' | 'cancel' | 'ending' | 'runId' | 'usage' | 'context'
+> & {
   readonly id: string
   /** `provider/model`. */
   readonly model: string
@@ -137,28 +141,8 @@ export type Conversation = {
   run(message: string, signal?: AbortSignal, continues?: Continued): AsyncGenerator<AgentEvent>
   /** Returns the last turn when it can continue, else the reason why it cannot. */
   interrupted(): Promise<InterruptedTurn | string>
-  /** @returns undefined when the decision counted and is on disk, else the name of the rule that rejected it (late, unknown, used) */
-  approve(gateId: string, decision: Decision): Promise<string | undefined>
-  /** Returns the proposal that an open gate asks about. */
-  gate(gateId: string): Question | undefined
   /** Returns what an open question asks to change in the workspace; undefined when it is about something else than files. */
   changesOf(gateId: string): Promise<ChangeSet | undefined>
-  /** Resolves when the question is closed, whoever answered it and however the turn ended. */
-  gateClosed(gateId: string): Promise<void>
-  setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): Promise<string | undefined>
-  /**
-   * Adds a thread of the developer for the running turn and all later ones.
-   * @returns undefined when the thread takes part and the record has it on disk, else the reason
-   */
-  addThread(thread: PreparedThread): Promise<string | undefined>
-  /** Ends the running turn: it starts nothing new and aborts what runs. */
-  cancel(by?: string): void
-  /** How the latest turn ended; undefined while it runs. */
-  ending(): Ending | undefined
-  runId(): string | undefined
-  usage(): Usage | undefined
-  /** Returns how much of the model's window the latest turn uses, and how often it was trimmed. */
-  context(): ContextUse | undefined
   /** The ids of the latest turn's questions that an operator can still answer. */
   unanswered(): readonly string[]
   /**

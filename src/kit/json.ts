@@ -11,7 +11,7 @@ export type JsonObject = { readonly [key: string]: Json }
  */
 export function canonical(value: unknown): string {
   if (value === null || typeof value === 'boolean') return String(value)
-  if (typeof value === 'string') return text(value)
+  if (typeof value === 'string') return canonicalText(value)
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new TypeError(`no canonical JSON for ${value}`)
     return JSON.stringify(value)
@@ -25,7 +25,8 @@ export function canonical(value: unknown): string {
 
 function record(value: object): string {
   const members: string[] = []
-  for (const [key, member] of Object.entries(value).sort(byKey)) if (member !== undefined) members.push(`${text(key)}:${canonical(member)}`)
+  for (const [key, member] of Object.entries(value).sort(byKey))
+    if (member !== undefined) members.push(`${canonicalText(key)}:${canonical(member)}`)
   return `{${members.join(',')}}`
 }
 
@@ -40,7 +41,8 @@ function list(values: readonly unknown[]): string {
   return `[${items.join(',')}]`
 }
 
-function text(value: string): string {
+/** Returns a string as canonical JSON. @throws TypeError when it contains a lone surrogate */
+export function canonicalText(value: string): string {
   if (!value.isWellFormed()) throw new TypeError('no canonical JSON for a string with a lone surrogate')
   return JSON.stringify(value)
 }

@@ -1,4 +1,4 @@
-/** Reads process facts from /proc. */
+/** Reads process facts from /proc, and finds the C library of the process. */
 
 import { readFileSync } from 'node:fs'
 
@@ -16,5 +16,14 @@ export function startTick(pid: number): string | undefined {
     return field(3) === 'Z' || field(3) === 'X' ? undefined : field(22)
   } catch {
     return undefined
+  }
+}
+
+/** Opens the C library under the name of glibc, else of musl. @throws the error of `open` when neither is found */
+export function withLibc<Symbols>(open: (name: string) => Symbols): Symbols {
+  try {
+    return open('libc.so.6')
+  } catch {
+    return open(`libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`)
   }
 }

@@ -4,7 +4,7 @@ import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/sha256.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
 import type { AgentEvent, ContextUse, Continued, Ending, Label, Mode, Proposal, RunEvent, Usage } from './event.ts'
-import type { ChatRequest, Decision, Message, Meter, Question, RunAgent, RunIdentity } from './port.ts'
+import type { ChatRequest, Decision, Message, Meter, Question, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
 import { judgeFor } from './request/think.ts'
@@ -23,23 +23,12 @@ export type RunContext = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
   readonly instructions?: readonly JournalledInstruction[]
 }
 
-export type AgentConfig = {
+export type AgentConfig = Omit<RunIdentity, 'runId' | 'turnId' | 'provider'> & {
   readonly ports: RunPorts & { readonly random: (bytes: number) => Uint8Array; readonly meter?: (runId: string) => Meter | undefined }
-  readonly model: string
   /** Called before each run. With `continues` the history ends with that interrupted run, without results of its `proposals`. */
   readonly opening: (continues?: Continued) => RunContext | Promise<RunContext>
   readonly limits: RunLimits
   readonly approvalTtlMs: number
-  readonly conversationId: string
-  readonly channel: string
-  /** The folder in which the conversation started. */
-  readonly folder?: string
-  /** See RunIdentity. */
-  readonly sandbox?: 'none'
-  /** See RunIdentity. */
-  readonly agent?: RunAgent
-  /** See RunIdentity. */
-  readonly token?: string
   /** More b-threads in addition to the program's own. They can only block. */
   readonly rules?: readonly AnyThread<RunEvent>[]
   /** The developer's own threads. */
@@ -82,7 +71,7 @@ export type Agent = {
   runId(): string | undefined
   /** Returns what the model calls of the latest run have used so far. */
   usage(): Usage | undefined
-  /** Returns how much of the window the latest run uses. */
+  /** Returns how much of the model's window the latest run uses, and how often it was trimmed. */
   context(): ContextUse | undefined
 }
 

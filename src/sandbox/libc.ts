@@ -1,20 +1,13 @@
 /** Calls the few system functions that the runtime does not offer, through the C library that is loaded anyway. */
 
 import { dlopen } from 'bun:ffi'
+import { withLibc } from '../kit/proc.ts'
 
 export type Libc = ReturnType<typeof openLibc>
 
 /** @throws when neither glibc nor musl is found. It takes half a millisecond: open it once. */
 export function openLibc() {
-  const names = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
-  for (const name of names) {
-    try {
-      return load(name)
-    } catch (error) {
-      if (name === names.at(-1)) throw error
-    }
-  }
-  throw new Error('no C library')
+  return withLibc(load)
 }
 
 function load(name: string) {

@@ -32,8 +32,6 @@ export type GateOptions = {
   readonly commands?: CommandMode | (() => CommandMode | Promise<CommandMode>)
   /** Tells whether the operator approved this key (always.ts) with "always". */
   readonly always?: (key: string) => boolean
-  /** Canonical names (real paths) of the files to write, so that calls that spell one file in two ways do not run at the same time. */
-  readonly writesOf?: (writes: readonly string[]) => readonly string[]
   /** Digests of the files that would be overwritten. They are part of the plan, so a change to such a file invalidates its approval. */
   readonly targetsOf?: (writes: readonly string[]) => Promise<JsonObject>
   /** Digests of the files that a command would run, and of what these include. They are part of the plan for the same reason. */
@@ -147,7 +145,7 @@ async function decide({ call, tool, state, findings }: CallToDecide): Promise<Ju
   const words = findings.flatMap(({ outside = [] }) => outside).filter((path) => state.disk?.isFile?.(path) ?? true)
   const paths = [...plan.paths, ...words.map((path) => ({ path, access: 'read' }))]
   const labels = labelsOf({ tool: call.name, paths, requests, hosts }, state.policy)
-  return judgement({ call, plan, permission, writes: writesOf(findings, state), labels })
+  return judgement({ call, plan, permission, writes: [...new Set(findings.flatMap((finding) => finding.writes))], labels })
 }
 
 /**
@@ -252,11 +250,6 @@ function requestsOf(findings: readonly Accepted[]): RequestFacts | undefined {
 
 function hasStandingApproval(plan: Plan, state: GateState): boolean {
   return plan.always !== undefined && state.always?.(alwaysKey(plan.always)) === true
-}
-
-function writesOf(findings: readonly Accepted[], state: GateState): readonly string[] {
-  const writes = [...new Set(findings.flatMap((finding) => finding.writes))]
-  return writes.length === 0 ? writes : (state.writesOf?.(writes) ?? writes)
 }
 
 /** Evicts the oldest plans first. This is safe because the executor refuses a call whose plan is missing. */

@@ -65,7 +65,7 @@ async function run(plan: SpawnPlan, streams: Streams): Promise<SpawnResult> {
   await child.exited
   plan.signal.removeEventListener('abort', group.end)
   const leftBehind = group.kill()
-  await drained(pumps)
+  await drained(pumps, DRAIN_MS)
   return {
     ok: true,
     code: child.signalCode === null ? child.exitCode : null,
@@ -117,7 +117,7 @@ function signalGroup(pid: number, name: 'SIGTERM' | 'SIGKILL'): boolean {
   }
 }
 
-type Pump = { readonly done: Promise<void>; stop(): void }
+export type Pump = { readonly done: Promise<void>; stop(): void }
 
 /** A stream that the child writes into a descriptor of ours is not a stream here, only its number. */
 function pumpsOf(
@@ -130,7 +130,7 @@ function pumpsOf(
   return pumps
 }
 
-function pump(stream: ReadableStream<Uint8Array>, take: (chunk: Uint8Array) => void): Pump {
+export function pump(stream: ReadableStream<Uint8Array>, take: (chunk: Uint8Array) => void): Pump {
   const reader = stream.getReader()
   const run = async () => {
     for (let piece = await reader.read(); !piece.done; piece = await reader.read()) take(piece.value)
@@ -139,10 +139,10 @@ function pump(stream: ReadableStream<Uint8Array>, take: (chunk: Uint8Array) => v
 }
 
 /** The pipes end when the group has ended; only a process outside the group can keep them open. */
-async function drained(pumps: readonly Pump[]): Promise<void> {
+export async function drained(pumps: readonly Pump[], waitMs: number): Promise<void> {
   const stop = setTimeout(() => {
     for (const { stop } of pumps) stop()
-  }, DRAIN_MS)
+  }, waitMs)
   await Promise.all(pumps.map(({ done }) => done))
   clearTimeout(stop)
 }

@@ -14,7 +14,7 @@ const MUTUAL: readonly string[] = [
 const MOST = 14
 /** Folders with more entries, and their present limits. */
 const CROWDED: { readonly [folder: string]: number } = {
-  'src/channels/terminal': 17,
+  'src/channels/terminal': 16,
   'src/memory': 22,
   'src/runtime': 21,
   'src/sandbox': 20,

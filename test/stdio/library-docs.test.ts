@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { readLine } from '../../src/library/stdio/protocol.ts'
+import { readLine } from '../../src/library/stdio/session.ts'
 import { executable, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 

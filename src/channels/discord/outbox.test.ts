@@ -99,7 +99,7 @@ describe('what is sent', () => {
         },
       },
     ])
-    expect(sent).toEqual({ ok: true, messageIds: fake.rest.seen.messages.map((message) => message.id) })
+    expect(sent).toEqual({ ok: true })
     expect([...fake.rest.seen.agents][0]).toStartWith('DiscordBot (')
   })
 
@@ -108,7 +108,7 @@ describe('what is sent', () => {
     await using client = await connected(fake)
     const sent = await client.discord.send(CHANNEL, lines(400))
     const pieces = fake.rest.seen.messages
-    expect(sent.ok && sent.messageIds).toEqual(pieces.map((piece) => piece.id))
+    expect(sent.ok).toBe(true)
     expect(pieces.map((piece) => piece.content).join('')).toBe(lines(400))
     expect(pieces.length).toBeGreaterThan(4)
     fake.say('next')

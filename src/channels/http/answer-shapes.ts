@@ -175,3 +175,24 @@ export const costReport = z.object({
   day_ahead: z.string().nullable(),
 })
 export type CostReport = z.infer<typeof costReport>
+
+export const runFacts = z.looseObject({
+  id: z.string(),
+  conversation_id: z.string(),
+  channel: z.string(),
+  model: z.string(),
+  prompt: z.optional(z.string().openapi({ description: 'What it was asked, shortened' })),
+  started: z.int(),
+  ended: z.optional(z.int()),
+  code: z.optional(z.string()),
+  message: z.optional(z.string()),
+  running: z.boolean(),
+})
+export type RunFacts = z.infer<typeof runFacts>
+
+/** Spells the names of a record's own fields as the gateway's JSON does: `conversationId` becomes `conversation_id`. */
+type Spelled<Name> = Name extends `${infer Head}${infer Tail}`
+  ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${Spelled<Tail>}`
+  : Name
+
+export type Snake<T> = { -readonly [Name in keyof T as Spelled<Name>]: T[Name] }

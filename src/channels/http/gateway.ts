@@ -8,6 +8,7 @@ import type { Api } from '../../http/api.ts'
 import { HttpError } from '../../http/http-error.ts'
 import type { ChannelHost } from '../inbox/channel-api.ts'
 import type { Caller, Holders } from './access.ts'
+import type { Snake } from './answer-shapes.ts'
 import type { OpenConversations, TurnRequest } from './open-conversations.ts'
 
 export type Gateway = {
@@ -62,13 +63,6 @@ export function toTurn(
 ): Pick<TurnRequest, 'caller' | 'env' | 'message' | 'conversationId'> {
   return { caller, env, message, conversationId }
 }
-
-/** Spells the names of a record's own fields as the gateway's JSON does: `conversationId` becomes `conversation_id`. */
-type Spelled<Name> = Name extends `${infer Head}${infer Tail}`
-  ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${Spelled<Tail>}`
-  : Name
-
-type Snake<T> = { -readonly [Name in keyof T as Spelled<Name>]: T[Name] }
 
 /** Leaves the values alone: what a call received or a tool returned keeps its own names. */
 export function snake<T extends object>(record: T): Snake<T> {

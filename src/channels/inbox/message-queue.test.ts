@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import { createMessageQueue } from '../serve-channels.ts'
 import type { InboundMessage } from './channel-api.ts'
-import { createMessageQueue } from './message-queue.ts'
 
 /** A queue whose work in one conversation ends when the test says so. */
 function stage(limits: { readonly most?: number; readonly mostChars?: number } = {}) {

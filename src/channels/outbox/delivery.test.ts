@@ -12,7 +12,7 @@ beforeEach(() => {
 })
 afterEach(() => stage.remove())
 
-const good: SendResult = { ok: true, messageIds: [] }
+const good: SendResult = { ok: true }
 const passing: SendResult = { ok: false, message: 'no answer' }
 const final: SendResult = { ok: false, message: 'blocked', isFinal: true }
 

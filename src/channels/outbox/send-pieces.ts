@@ -6,9 +6,7 @@ import type { Log } from '../../runtime/port.ts'
 import { chunks } from './chunk.ts'
 
 /** `isFinal`: this address can never be delivered to, as the service itself has said again and again. */
-export type SendResult =
-  | { readonly ok: true; readonly messageIds: readonly string[] }
-  | { readonly ok: false; readonly message: string; readonly isFinal?: boolean }
+export type SendResult = { readonly ok: true } | { readonly ok: false; readonly message: string; readonly isFinal?: boolean }
 
 /** @throws FailureError when it never can be sent, another Error when it may be sent later */
 export function assertSent(sent: SendResult): void {
@@ -49,7 +47,7 @@ type SenderSettings = RetryOptions & {
   /**
    * Returns what sends this one piece; it is called again for each retry, and resolves with the id of the message. `n`: its place in the text.
    */
-  readonly attempt: (address: string, piece: string, options: SendOptions & { readonly n: number }) => () => Promise<string>
+  readonly attempt: (address: string, piece: string, options: SendOptions & { readonly n: number }) => () => Promise<unknown>
   readonly refusalOf: (error: unknown, about: string) => SendRefusal
 }
 
@@ -96,37 +94,34 @@ export function createSender(settings: SenderSettings): Sender {
   }
 }
 
-type Post = SendOptions & { readonly service: string; readonly post: (piece: string, n: number) => Promise<Posted> }
+type Post = SendOptions & { readonly service: string; readonly post: (piece: string, n: number) => Promise<SendResult> }
 
 async function sendAll(pieces: readonly string[], { service, post, skip = 0, progress }: Post): Promise<SendResult> {
   if (pieces.length === 0) return { ok: false, message: `the answer is blank, and ${service} takes no blank messages`, isFinal: true }
-  const messageIds: string[] = []
   for (const [n, piece] of pieces.entries()) {
     if (n < skip) continue
     const posted = await post(piece, n)
     const part = pieces.length === 1 ? '' : ` (${n} of ${pieces.length} parts were sent)`
     if (!posted.ok) return { ...posted, message: `${posted.message}${part}` }
-    messageIds.push(posted.id)
     progress?.(n + 1)
   }
-  return { ok: true, messageIds }
+  return { ok: true }
 }
-
-type Posted = { readonly ok: true; readonly id: string } | Extract<SendResult, { ok: false }>
 
 /** `opens` is set while a rate limit of the whole server applies to us: then nothing is requested. */
 type SendGate = { opens: Promise<void> | undefined }
 
-type Posting = SenderSettings & { readonly gate: SendGate; readonly address: string; readonly attemptOnce: () => Promise<string> }
+type Posting = SenderSettings & { readonly gate: SendGate; readonly address: string; readonly attemptOnce: () => Promise<unknown> }
 
-async function postPiece(posting: Posting): Promise<Posted> {
+async function postPiece(posting: Posting): Promise<SendResult> {
   const { signal, log, address: channel, service } = posting
   const waited = { tries: 0, ms: 0, finals: 0 }
   for (;;) {
     await posting.gate.opens
     if (signal.aborted) return { ok: false, message: `the connection to ${service} was closed before this was sent` }
     try {
-      return { ok: true, id: await posting.attemptOnce() }
+      await posting.attemptOnce()
+      return { ok: true }
     } catch (error) {
       if (signal.aborted) continue
       const refusal = posting.refusalOf(error, `channel ${channel}`)

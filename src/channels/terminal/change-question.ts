@@ -6,10 +6,10 @@ import { dirname, join } from 'node:path'
 import type { Conversation } from '../../host/api.ts'
 import { headline, questionFold, setLines, unfolded } from '../../host/changes/change-lines.ts'
 import { type FileDiff, fileDiffs, textOf } from '../../host/changes/file-diff.ts'
-import { sha256 } from '../../kit/sha256.ts'
 import { count, visible } from '../../kit/text.ts'
-import type { Change, ChangeSet, Revision } from '../../runtime/changes.ts'
+import type { ChangeSet, Revision } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'
+import { withContent } from '../../security/changes/change-view.ts'
 import type { ChannelTurn } from '../take-turn.ts'
 import { type ApprovalAnswer, type AskPerson, approvalQuestion, questionHeading, readAnswer } from './approval-prompt.ts'
 import { coloured, type Printed } from './printer.ts'
@@ -116,11 +116,6 @@ function revised(set: ChangeSet, revision: Revision | undefined): ChangeSet {
       return own.length <= maxBytes ? own : undefined
     },
   }
-}
-
-function withContent(change: Change, content: Uint8Array | undefined): Change {
-  if (content === undefined || change.after === undefined) return change
-  return { ...change, after: { ...change.after, size: content.length, sha256: sha256(content) } }
 }
 
 type Edited = { readonly ok: true; readonly files: ReadonlyMap<string, Uint8Array> } | { readonly ok: false; readonly message: string }

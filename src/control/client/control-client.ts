@@ -1,5 +1,6 @@
 /** Speaks to a control plane over HTTP with the shapes of the contract; the commands and workers use it. Every call rejects with PlaneRefusal. */
 
+import { createParser } from 'eventsource-parser'
 import type {
   ActivityPost,
   ActivityReply,
@@ -34,6 +35,7 @@ import type {
   SeedPlane,
   TaskPlane,
 } from '../contract/plane.ts'
+import { countRefusals } from '../contract/plane-refusal.ts'
 import type { RunQuery, SessionLine } from '../contract/run-shapes.ts'
 import type {
   Beat,
@@ -50,7 +52,6 @@ import type {
   TaskQuery,
 } from '../contract/task-shapes.ts'
 import type { HostdAnswer } from '../hostd/hostd-proxy.ts'
-import { type FollowQuery, followEvents } from './follow-events.ts'
 import { createTransport, type Transport, type TransportOptions } from './transport.ts'
 
 export type ControlClient = {
@@ -83,7 +84,6 @@ export type ControlClient = {
     call(request: { readonly op: string; readonly params?: Record<string, unknown>; readonly approval_id?: string }): Promise<HostdAnswer>
     ops(): Promise<readonly HostdOperation[]>
   }
-  health(): Promise<{ readonly ok: boolean; readonly version: string }>
   /** Returns the text of /metrics. */
   metrics(): Promise<string>
   /** Sends requests for routes without a method here. */
@@ -133,7 +133,6 @@ export function createControlClient(options: TransportOptions): ControlClient {
       call: (request) => json({ method: 'POST', path: 'hostd', body: { params: {}, ...request }, timeoutMs: 600_000 }),
       ops: async () => (await get<{ ops: HostdOperation[] }>('hostd/ops')).ops,
     },
-    health: () => get('/health'),
     metrics: async () => (await transport.send({ method: 'GET', path: '/metrics' })).text(),
   }
 }
@@ -263,4 +262,73 @@ type Input<T, Filled extends keyof T> = Omit<T, Filled> & Partial<Pick<T, Filled
 /** Removes the caller from the methods of a part of the plane: the token of the client identifies it. */
 type Own<Part> = {
   [K in keyof Part]: Part[K] extends (caller: Caller, ...rest: infer Rest) => infer Result ? (...rest: Rest) => Result : never
+}
+
+type FollowQuery = Partial<Pick<EventQuery, 'after' | 'type' | 'task_id' | 'run_id' | 'agent_id'>>
+
+/** The connection is dead when no ping arrives for this many ms. */
+const silentMs = 40_000
+const longestWaitMs = 5_000
+
+/** Yields events until the signal aborts. @throws PlaneRefusal when the token is not in force or the query is wrong */
+export async function* followEvents(
+  transport: Transport,
+  options: Pick<TransportOptions, 'sleep' | 'random'>,
+  query: FollowQuery,
+  signal: AbortSignal,
+): AsyncGenerator<ControlEvent> {
+  const refusals = countRefusals()
+  const state: { last: number | undefined; failures: number } = { last: query.after, failures: 0 }
+  while (!signal.aborted) {
+    try {
+      for await (const event of oneStream(transport, { ...query, after: state.last }, signal)) {
+        state.failures = 0
+        refusals.reset()
+        if (event === 'open') continue
+        state.last = event.id
+        yield event
+      }
+    } catch (error) {
+      if (signal.aborted) return
+      if (refusals.isFinal(error)) throw error
+    }
+    state.failures += 1
+    await options.sleep(Math.min(longestWaitMs, 50 * 2 ** Math.min(state.failures, 10)) * (0.5 + options.random() / 2), signal)
+  }
+}
+
+type StreamQuery = { readonly [Name in keyof FollowQuery]: FollowQuery[Name] | undefined }
+
+async function* oneStream(transport: Transport, query: StreamQuery, signal: AbortSignal): AsyncGenerator<ControlEvent | 'open'> {
+  const silence = new AbortController()
+  const both = AbortSignal.any([signal, silence.signal])
+  const state: { timer?: ReturnType<typeof setTimeout> } = {}
+  const restartTimer = () => {
+    clearTimeout(state.timer)
+    state.timer = setTimeout(() => silence.abort(), silentMs)
+  }
+  restartTimer()
+  try {
+    const response = await transport.send({
+      ...{ method: 'GET', path: 'events', query, signal: both, repeatable: false, timeoutMs: 2_147_483_647 },
+      headers: { accept: 'text/event-stream' },
+    })
+    if (!response.headers.get('content-type')?.startsWith('text/event-stream')) throw new Error('the answer is not a stream of events')
+    yield 'open'
+    for await (const frame of framesOf(response, restartTimer)) yield frame
+  } finally {
+    clearTimeout(state.timer)
+    silence.abort()
+  }
+}
+
+async function* framesOf(response: Response, restartTimer: () => void): AsyncGenerator<ControlEvent> {
+  const decoder = new TextDecoder()
+  const texts: string[] = []
+  const parser = createParser({ onEvent: ({ data }) => texts.push(data) })
+  for await (const piece of response.body ?? []) {
+    restartTimer()
+    parser.feed(decoder.decode(piece, { stream: true }))
+    for (const text of texts.splice(0)) yield JSON.parse(text)
+  }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import { followEvents } from './follow-events.ts'
+import { followEvents } from './control-client.ts'
 import type { ControlRequest, Transport } from './transport.ts'
 
 const frame = (id: number) => `id: ${id}\ndata: ${JSON.stringify({ id })}\n\n`

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { readBlocks } from './stream-blocks.ts'
+import { readBlocks } from './relay.ts'
 
 const lineEnds = fc.constantFrom('\n', '\r\n', '\r')
 const events = fc.array(fc.tuple(fc.array(fc.constantFrom('a', 'é', 'data: x', ': y'), { minLength: 1, maxLength: 3 }), lineEnds), {

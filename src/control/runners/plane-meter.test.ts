@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { type ChatRequest, type ModelChunk, type Provider, ProviderFailure, type Quote } from '../../runtime/port.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import { meteredByPlane, planeMeter } from './plane-meter.ts'
+import { meteredByPlane, planeMeter } from './own-runner.ts'
 
 const quote: Quote = { provider: 'p', model: 'm', inputTokens: 1_000, outputTokens: 16_000, prices: null, longestMs: 1_000 }
 

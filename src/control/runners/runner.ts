@@ -82,12 +82,7 @@ export type OwnRunPort = {
   activity(post: ActivityPost): Promise<ActivityReply>
 }
 
-export type OwnRunRequest = {
-  readonly task: Task
-  readonly prompt: string
-  readonly skillIndex: string
-  /** The private copy of the workspace. */
-  readonly workspace: string
+export type OwnRunRequest = Pick<RunnerTask, 'task' | 'prompt' | 'skillIndex' | 'workspace'> & {
   /** Names the conversation of the previous run, which waited for a person and continues; absent: a new one begins. */
   readonly session?: string
   readonly run: OwnRunPort
@@ -106,8 +101,6 @@ export type OwnRunResult = {
   readonly receipts: readonly string[]
   /** Names the conversation. */
   readonly session: string
-  /** Id of the run in the worker's own home. */
-  readonly homeRun?: string
 }
 
 /** Rejects when the conversation cannot be opened. */

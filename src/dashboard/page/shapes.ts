@@ -1,42 +1,19 @@
 /** Describes what the gateway's routes answer, as far as this page reads it; docs/gateway.md describes all of it. */
 
+import type { RunFacts, Snake } from '../../channels/http/answer-shapes.ts'
+import type { AskedApproval } from '../../host/events/host-event.ts'
+
 /** `server`: a control plane says so; a gateway says nothing. */
 export type Me = { readonly name: string; readonly scopes: readonly string[]; readonly server?: 'control' }
 
-export type Approval = {
-  readonly id: string
-  readonly run_id: string
-  readonly conversation_id: string
-  readonly call_id: string
-  readonly tool: string
-  readonly risk: string
-  readonly reason: string
-  /** One line: the command, the path, the address, or the changes. */
-  readonly summary: string
-  /** The hash of the plan, or the digest of the change set. */
-  readonly plan: string
-  readonly created: number
-  readonly expires: number
+export type Approval = Omit<Snake<AskedApproval>, 'rule'> & {
   readonly state: 'open' | 'allowed' | 'denied' | 'used' | 'altered'
-  readonly about: 'call' | 'changes'
   /** Only of one question, not in the list. */
   readonly patch?: string
 }
 
-export type RunSummary = {
-  readonly id: string
-  readonly conversation_id: string
-  readonly channel: string
-  readonly provider: string
-  readonly model: string
-  readonly prompt?: string
-  readonly started: number
-  /** Absent while it runs. */
-  readonly ended?: number
-  readonly code?: string
-  readonly message?: string
-  readonly running: boolean
-}
+/** `ended` is absent while it runs. */
+export type RunSummary = Readonly<RunFacts> & { readonly provider: string }
 
 export type UsageShown = { readonly input_tokens: number; readonly output_tokens: number; readonly cost_micros?: number }
 

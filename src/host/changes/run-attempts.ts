@@ -2,11 +2,10 @@
 
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Change } from '../../runtime/changes.ts'
 import type { Ending, Usage } from '../../runtime/event.ts'
 import type { Conversation, Host, Setup } from '../api.ts'
 import { workspaceOf } from '../setup/workspace-folder.ts'
-import { attemptFolders, copyWorkspace, type KeptCopy, keepCopy, takeChanges } from './workspace-copy.ts'
+import { attemptFolders, type CopyChanges, copyWorkspace, type KeptCopy, keepCopy, takeChanges } from './workspace-copy.ts'
 
 export type AttemptResult = {
   readonly number: number
@@ -67,11 +66,7 @@ async function one(attempts: Attempts, base: string, number: number): Promise<At
   return { ...attempt, changed: await keep(attempts, { base, set, workspace, changes, runId, conversationId: conversation.id }) }
 }
 
-type AttemptChanges = {
-  readonly base: string
-  readonly set: string
-  readonly workspace: string
-  readonly changes: readonly Change[]
+type AttemptChanges = Pick<CopyChanges, 'base' | 'set' | 'workspace' | 'changes'> & {
   readonly runId: string
   readonly conversationId: string
 }

@@ -8,6 +8,7 @@ import type { Change, ChangeReview, ChangeSet, EntryState } from '../../runtime/
 import { reviewChanges } from '../../security/changes/review-changes.ts'
 import type { About } from '../../workspace/changes/contract.ts'
 import { createLook } from '../../workspace/changes/look.ts'
+import { bytesAt, namesOf } from '../../workspace/changes/tree/entry.ts'
 import { createPace, type Pace } from '../../workspace/changes/tree/tree.ts'
 import { readMoves } from '../../workspace/git/read-moves.ts'
 import type { Host, Setup } from '../api.ts'
@@ -81,11 +82,11 @@ async function walk(
   options: { readonly signal: AbortSignal | undefined; readonly pace: Pace; readonly visit: (raw: string, stat: BigIntStats) => void },
   below = '',
 ): Promise<void> {
-  for (const name of readdirSync(place(root, below), { encoding: 'buffer' })) {
+  for (const name of readdirSync(bytesAt(root, below), { encoding: 'buffer' })) {
     await options.pace()
     options.signal?.throwIfAborted()
     const raw = below === '' ? name.toString('latin1') : `${below}/${name.toString('latin1')}`
-    const stat = lstatSync(place(root, raw), { bigint: true })
+    const stat = lstatSync(bytesAt(root, raw), { bigint: true })
     options.visit(raw, stat)
     if (stat.isDirectory()) await walk(root, options, raw)
   }
@@ -134,7 +135,7 @@ function stateOf(root: string, raw: string, { kind, mode, size }: CopiedEntry): 
 
 function contentAt(root: string, raw: string): Uint8Array | undefined {
   try {
-    return lstatSync(place(root, raw)).isFile() ? readFileSync(place(root, raw)) : undefined
+    return lstatSync(bytesAt(root, raw)).isFile() ? readFileSync(bytesAt(root, raw)) : undefined
   } catch {
     return undefined
   }
@@ -142,7 +143,7 @@ function contentAt(root: string, raw: string): Uint8Array | undefined {
 
 function linkAt(root: string, raw: string): string {
   try {
-    return readlinkSync(place(root, raw))
+    return readlinkSync(bytesAt(root, raw))
   } catch {
     return ''
   }
@@ -150,19 +151,9 @@ function linkAt(root: string, raw: string): string {
 
 function give({ copy, upper, raw, isFolder }: { copy: string; upper: string; raw: string; isFolder: boolean }): void {
   const parts = raw.split('/')
-  for (let depth = 1; depth < parts.length; depth++) mkdirSync(place(upper, parts.slice(0, depth).join('/')), { recursive: true })
-  if (isFolder) mkdirSync(place(upper, raw), { recursive: true })
-  else renameSync(place(copy, raw), place(upper, raw))
-}
-
-function namesOf(raw: string): Pick<Change, 'path' | 'bytes'> {
-  const bytes = Buffer.from(raw, 'latin1')
-  const path = bytes.toString()
-  return Buffer.compare(Buffer.from(path), bytes) === 0 ? { path } : { path, bytes: bytes.toString('base64') }
-}
-
-function place(root: string, raw: string): Buffer {
-  return Buffer.concat([Buffer.from(`${root}/`), Buffer.from(raw, 'latin1')])
+  for (let depth = 1; depth < parts.length; depth++) mkdirSync(bytesAt(upper, parts.slice(0, depth).join('/')), { recursive: true })
+  if (isFolder) mkdirSync(bytesAt(upper, raw), { recursive: true })
+  else renameSync(bytesAt(copy, raw), bytesAt(upper, raw))
 }
 
 /** The folders of one attempt. */
@@ -171,7 +162,7 @@ export function attemptFolders(base: string, number: number) {
   return { copy: join(folder, 'workspace'), set: join(folder, 'set'), upper: join(folder, 'set', 'up') }
 }
 
-type CopyChanges = {
+export type CopyChanges = {
   readonly host: Pick<Host, 'changes'>
   readonly setup: Setup
   /** The id of the change set in the store. */

@@ -7,8 +7,8 @@ import type { Hit } from '../../memory/conversations/search-turns.ts'
 import type { SopStore } from '../../memory/journal/sop-store.ts'
 import type { Turn } from '../../memory/journal/turns.ts'
 import type { Receipt } from '../../receipts/form/receipt.ts'
-import type { Ending, Risk, Usage } from '../../runtime/event.ts'
-import type { Schema } from '../../runtime/port.ts'
+import type { Ending, Judgement, Risk, Usage } from '../../runtime/event.ts'
+import type { RunIdentity, Schema } from '../../runtime/port.ts'
 import type { Conflict, SetState } from '../../workspace/changes/contract.ts'
 
 /** The id of a token: only conversations that it began are listed or found. Absent: all. */
@@ -21,13 +21,7 @@ export type ConversationFacts = Conversation
 export type ConversationPage = { readonly conversations: readonly ConversationFacts[]; readonly next?: number }
 
 /** `code` and `ended` are absent while the run is under way. `running`: its process lives and has not ended it. */
-export type RunFacts = {
-  readonly runId: string
-  readonly conversationId: string
-  readonly turnId: string
-  readonly channel: string
-  readonly provider: string
-  readonly model: string
+export type RunFacts = Pick<RunIdentity, 'runId' | 'conversationId' | 'turnId' | 'channel' | 'provider' | 'model'> & {
   /** The question, shortened. */
   readonly prompt?: string
   readonly started: number
@@ -53,18 +47,11 @@ export type TranscriptStep = { readonly seq: number; readonly at: number } & (
   | { readonly type: 'error'; readonly code: string; readonly message: string }
 )
 
-/** One call with everything that became of it. What is absent has not happened, or not yet. */
-export type CallStep = {
+/** One call with its judgement when it arrived, and everything that became of it. What is absent has not happened, or not yet. */
+export type CallStep = Pick<Judgement, 'risk' | 'verdict' | 'rule' | 'reason' | 'summary'> & {
   readonly callId: string
   readonly tool: string
   readonly input: unknown
-  readonly risk: Risk
-  /** The judgement when the call arrived. */
-  readonly verdict: 'allow' | 'ask' | 'deny'
-  readonly rule: string
-  readonly reason: string
-  /** One escaped line: the command, the path, the URL. */
-  readonly summary: string
   /** The questions about it: first about the call, then about its changes. */
   readonly approvals: readonly CallApproval[]
   readonly outcome?: {

@@ -3,13 +3,13 @@
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import { errorText } from '../../kit/errors.ts'
 import type { JsonObject } from '../../kit/json.ts'
-import { sha256 } from '../../kit/sha256.ts'
 import { grouped, quote } from '../../kit/text.ts'
 import type { Change, ChangeReview, ChangeSet, Revised, Revision } from '../../runtime/changes.ts'
 import type { InternalEvent, ToolOutcome } from '../../runtime/event.ts'
 import { applied, isPending, notApplied, notKept } from '../../runtime/outcome.ts'
 import type { ActOutcome, ChangePorts, Log } from '../../runtime/port.ts'
 import { forgetCaches } from '../../sandbox/transaction/cache-layer.ts'
+import { withContent } from '../../security/changes/change-view.ts'
 import { type Executed, ranOn } from '../../tools/run-tool.ts'
 import type { About, Admit, Applied, HeldChanges } from '../../workspace/changes/contract.ts'
 import { createLook, type RecordingLook } from '../../workspace/changes/look.ts'
@@ -275,11 +275,6 @@ function writeEdits({ upper, changes, revision: { edited = new Map() } }: Upper)
     if (problem !== undefined) return problem
   }
   return undefined
-}
-
-function withContent(change: Change, content: Uint8Array | undefined): Change {
-  if (content === undefined || change.after === undefined) return change
-  return { ...change, after: { ...change.after, size: content.length, sha256: sha256(content) } }
 }
 
 /** The file itself is written, which keeps its permissions and everything that the private view noted about it. */

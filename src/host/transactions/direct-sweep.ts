@@ -16,7 +16,7 @@ import { isProtectedName } from '../../security/targets/protected.ts'
 import type { Spawn, SpawnPlan, SpawnResult } from '../../tools/process.ts'
 import { movedAside } from '../../workspace/changes/contract.ts'
 import { createLook, type OpenLook } from '../../workspace/changes/look.ts'
-import { namesOf, type RawName, rawName } from '../../workspace/changes/tree/entry.ts'
+import { bytesAt, namesOf, type RawName, rawName } from '../../workspace/changes/tree/entry.ts'
 import { createPace } from '../../workspace/changes/tree/tree.ts'
 import type { Originals } from '../../workspace/contract.ts'
 import { codeOf } from '../../workspace/descriptor.ts'
@@ -155,10 +155,6 @@ async function survey(workspace: string, { entries: most, ms }: Bounds): Promise
     }
   }
   return { entries, closed, complete: true }
-}
-
-function bytesAt(workspace: string, raw: RawName): Buffer {
-  return Buffer.concat([Buffer.from(`${workspace}/`), Buffer.from(raw, 'latin1')])
 }
 
 /** Another command that runs may need it; one that somebody filled is none. */

@@ -29,14 +29,7 @@ export type SearchRequest = {
   readonly ownedBy?: string | undefined
 }
 
-type MatchedTurn = {
-  readonly id: number
-  readonly conversationId: string
-  readonly turnId: string
-  readonly role: Role
-  readonly at: number
-  readonly head: string
-}
+type MatchedTurn = Omit<Hit, 'snippet' | 'score'> & { readonly id: number; readonly head: string }
 type Query = { readonly text: string; readonly chunks: readonly string[]; readonly words: readonly string[] }
 /** `found` counts the rows with this term, up to the cap. */
 type Term = { readonly text: string; readonly found: number }

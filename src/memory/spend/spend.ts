@@ -1,19 +1,15 @@
 /** Adds up the usage of model calls from the rows of runs, and records usage without a run: summaries and reservations never settled. */
 
 import type { Usage } from '../../runtime/event.ts'
+import type { RunIdentity } from '../../runtime/port.ts'
 import { isAlive } from '../journal/process-owner.ts'
 import { spentOfRun } from '../journal/spent-of-run.ts'
 import type { Store } from '../store.ts'
 
 /** The payer of a call. `priced`: whether the price of the call was known. */
-export type Payer = {
+export type Payer = Omit<RunIdentity, 'agent' | 'runId' | 'turnId' | 'folder' | 'sandbox'> & {
   readonly agent: string
-  readonly conversationId: string
-  readonly channel: string
-  readonly token?: string
   readonly runId?: string
-  readonly provider: string
-  readonly model: string
   readonly priced: boolean
 }
 

@@ -71,9 +71,9 @@ export function planTrim(options: TrimOptions): TrimPlan {
   }
 }
 
-function total(messages: readonly Message[], sizeOf: (message: Message) => number): number {
+export function total<Item>(items: readonly Item[], sizeOf: (item: Item) => number): number {
   let sum = 0
-  for (const message of messages) sum += sizeOf(message)
+  for (const item of items) sum += sizeOf(item)
   return sum
 }
 

@@ -3,7 +3,7 @@
 import { tokensOf } from '../../kit/tokens.ts'
 import type { RunEvent, Trim } from '../event.ts'
 import type { ChatRequest, Message, ModelWindow, Redact, SummariseTurn } from '../port.ts'
-import { callList, materialOf, planTrim, type TrimPlan } from './plan-trim.ts'
+import { callList, materialOf, planTrim, type TrimPlan, total } from './plan-trim.ts'
 import { whenAborted } from './think.ts'
 import { afterTrim, messagesDigest, messagesOf, shorten } from './turn-messages.ts'
 
@@ -56,13 +56,13 @@ export function createRunMessages({ runId, history, openMessages, request, windo
   const fixed = () => [request.systemPrompt, JSON.stringify(request.tools)]
 
   function fixedSize(): number {
-    state.fixed ??= sum(fixed(), tokensOf)
+    state.fixed ??= total(fixed(), tokensOf)
     return state.fixed
   }
 
   /** Returns a number of tokens that the next request does not exceed, without reading its text: a cold process reads slowly. */
   function bound(): number {
-    const characters = sum(fixed(), ({ length }) => length) + sum(earlier, lengthOf) + sum(turn, lengthOf)
+    const characters = total(fixed(), ({ length }) => length) + total(earlier, lengthOf) + total(turn, lengthOf)
     return Math.ceil(characters * mostTokensACharacter * (window?.scale() ?? 1))
   }
 
@@ -70,7 +70,7 @@ export function createRunMessages({ runId, history, openMessages, request, windo
     return textOf(message).length + frameTokens + picturesOf(message) * pictureTokens
   }
 
-  const size = () => fixedSize() + sum(earlier, sizeOf) + sum(turn, sizeOf)
+  const size = () => fixedSize() + total(earlier, sizeOf) + total(turn, sizeOf)
 
   /**
    * Returns the event that shortens the next request to fit; undefined when it fits, or nothing can be shortened.
@@ -101,7 +101,7 @@ export function createRunMessages({ runId, history, openMessages, request, windo
       ...change,
       window: tokens,
       before: Math.ceil(before * factor),
-      after: Math.ceil((fixedSize() + sum(rest, sizeOf) + sum(after, sizeOf)) * factor),
+      after: Math.ceil((fixedSize() + total(rest, sizeOf) + total(after, sizeOf)) * factor),
       omitted: plan.omitted,
       ...(refused ? { refused: true as const } : {}),
       ...(refused?.note ? { note: refused.note } : {}),
@@ -143,7 +143,7 @@ async function summaryOf({ from, until, tokens, messages }: Middle, { summarise,
   const answer = await Promise.race([summarise?.(asked, signal), whenAborted(signal)])
   const text = redact(answer?.text.trim() ?? '')
   const size = tokensOf(text)
-  const isUsable = text !== '' && size < sum(messages, sizeOf) && size <= tokens * 2
+  const isUsable = text !== '' && size < total(messages, sizeOf) && size <= tokens * 2
   return {
     summary: {
       from,
@@ -153,12 +153,6 @@ async function summaryOf({ from, until, tokens, messages }: Middle, { summarise,
     },
     ...(answer?.usage ? { usage: answer.usage } : {}),
   }
-}
-
-function sum<Item>(items: readonly Item[], sizeOf: (item: Item) => number): number {
-  let all = 0
-  for (const item of items) all += sizeOf(item)
-  return all
 }
 
 function omittedNote({ omitted }: Pick<Trim, 'omitted'>): Message {

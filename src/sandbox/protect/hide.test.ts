@@ -33,7 +33,7 @@ test.if(canSwitch)('a child of the same user outside of any sandbox reads our en
   if (asRoot) chownSync(home, Number(NOBODY), Number(NOBODY))
   chmodSync(at.root, 0o755)
   const program = join(home, 'bun')
-  await Bun.$`cp --reflink=auto ${process.execPath} ${program} && cp -r ${join(import.meta.dir, '..')} ${home}/sandbox && chmod -R a+rX ${home}`
+  await Bun.$`cp --reflink=auto ${process.execPath} ${program} && cp -r ${join(import.meta.dir, '..')} ${join(import.meta.dir, '../../kit')} ${home} && chmod -R a+rX ${home}`
   const become = asRoot ? ['setpriv', '--reuid', NOBODY, '--regid', NOBODY, '--clear-groups'] : []
   const child = Bun.spawn([...become, program, '--config=/dev/null', '-e', script], {
     env: { PATH: fixedPath, HOME: home, TMPDIR: home, OPENAI_API_KEY: 'planted' },

@@ -1,7 +1,8 @@
 /** Tells what is at a path before and after a change set: from the changes where they name the path, otherwise from the workspace. */
 
+import { sha256 } from '../../kit/sha256.ts'
 import type { Change, EntryState, OutsideGit } from '../../runtime/changes.ts'
-import { isUnder, type PathPolicy } from '../targets/path.ts'
+import { isUnder, normalise, type PathPolicy } from '../targets/path.ts'
 import type { Look, Side } from './review-context.ts'
 
 export type ChangeView = {
@@ -74,6 +75,12 @@ export function createChangeView(changes: readonly Change[], look: Look): Change
   }
 }
 
+/** Returns the change with another content of its file; without a content, and for a deletion, it returns the change as it is. */
+export function withContent(change: Change, content: Uint8Array | undefined): Change {
+  if (content === undefined || change.after === undefined) return change
+  return { ...change, after: { ...change.after, size: content.length, sha256: sha256(content) } }
+}
+
 /** @returns the absolute path of what a change names */
 export function placeOf(workspace: string, path: string): string {
   return path.startsWith('/') ? path : `${workspace}/${path}`
@@ -140,7 +147,7 @@ export function resolveText({
     const top = at.names[0] === git && git !== undefined ? git : policy.workspace
     if (text.startsWith('/') || (text === '..' && at.names.length === (top === git ? 1 : 0))) {
       const whole = [text.startsWith('/') ? text : `${top}/${text}`, ...at.rest].join('/')
-      const place = plain(whole)
+      const place = normalise(whole)
       const isInGit = git !== undefined && isBelow(place, git) && !isUnder(place, policy.workspace)
       if (!isInGit && !isUnder(place, policy.workspace)) return { outside: place }
       at.names = isInGit ? [git] : []
@@ -162,14 +169,4 @@ export function resolveText({
 
 function split(path: string): string[] {
   return path.split('/').filter(Boolean)
-}
-
-/** Resolves `..` by the text alone, because nothing outside the workspace can be read. */
-function plain(path: string): string {
-  const names: string[] = []
-  for (const name of path.split('/')) {
-    if (name === '..') names.pop()
-    else if (name !== '' && name !== '.') names.push(name)
-  }
-  return `/${names.join('/')}`
 }

@@ -3,6 +3,7 @@
  * in part, because one of several changes without the others leaves a broken state.
  */
 
+import { canonicalText } from '../../kit/json.ts'
 import { digest, sha256 } from '../../kit/sha256.ts'
 import { count, cut, grouped, visible } from '../../kit/text.ts'
 import type { Change, ChangeReview, EntryState } from '../../runtime/changes.ts'
@@ -200,22 +201,17 @@ function change({ path, bytes, before, after }: Change): string {
   const members = [
     ...(after === undefined ? [] : [`"after":${state(after)}`]),
     ...(before === undefined ? [] : [`"before":${state(before)}`]),
-    ...(bytes === undefined ? [] : [`"bytes":${text(bytes)}`]),
-    `"path":${text(path)}`,
+    ...(bytes === undefined ? [] : [`"bytes":${canonicalText(bytes)}`]),
+    `"path":${canonicalText(path)}`,
   ]
   return `{${members.join(',')}}`
 }
 
 function state({ kind, mode, sha256, size, target }: EntryState): string {
-  const digest = sha256 === undefined ? '' : `,"sha256":${text(sha256)}`
+  const digest = sha256 === undefined ? '' : `,"sha256":${canonicalText(sha256)}`
   const length = size === undefined ? '' : `,"size":${size}`
-  const link = target === undefined ? '' : `,"target":${text(target)}`
+  const link = target === undefined ? '' : `,"target":${canonicalText(target)}`
   return `{"kind":"${kind}","mode":${mode}${digest}${length}${link}}`
-}
-
-function text(value: string): string {
-  if (!value.isWellFormed()) throw new TypeError('no canonical JSON for a string with a lone surrogate')
-  return JSON.stringify(value)
 }
 
 type ShownKind = 'changed' | 'new' | 'deleted' | 'renamed' | 'mode changed' | 'touched' | 'left out'

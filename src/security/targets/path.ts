@@ -151,7 +151,8 @@ export function placeAsSpelt({ path, cwd, policy }: Spelt): string {
   return cwd.startsWith('/') ? `${cwd}/${path}` : `${policy.workspace}/${cwd}/${path}`
 }
 
-function normalise(path: string): string {
+/** Resolves `.` and `..` of an absolute path by the text alone. */
+export function normalise(path: string): string {
   const names: string[] = []
   for (const name of path.split('/')) {
     if (name === '..') names.pop()

@@ -2,23 +2,14 @@
 
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
-import type { Transfer } from '../../security/command/transfer.ts'
-import type { CommandPlan } from '../../security/command/verdict.ts'
+import type { PlannedCommand } from '../../security/plan.ts'
 import { recordSandbox } from '../confined.ts'
 import type { Spawn, SpawnResult } from '../process.ts'
 import { done, type ToolKind, textOr } from '../tool-kind.ts'
 import { type Jobs, noJobs } from './shell_output.ts'
 
 /** The analysed command: an executable with literal arguments, or a script printed again from its syntax tree. */
-export type ShellPlan = {
-  readonly plan: CommandPlan
-  readonly cwd: string
-  readonly readOnly?: boolean
-  readonly view?: 'private' | 'direct'
-  /** The hosts that the command may reach; absent: none. */
-  readonly network?: readonly string[]
-  readonly transfer?: Transfer
-}
+export type ShellPlan = Omit<PlannedCommand, 'links' | 'readOnly'> & { readonly readOnly?: boolean }
 
 type ShellDeps = {
   readonly spawn: Spawn

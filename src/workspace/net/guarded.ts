@@ -7,12 +7,12 @@ import { type Headers, type JudgeAddress, type JudgeUrl, type NetRefusal, type O
 import { follow, isRedirect } from './redirect.ts'
 import { explain } from './trouble.ts'
 
+const maxRedirects = 5
+
 export type GuardOptions = {
   readonly judgeUrl: JudgeUrl
   readonly judgeAddress: JudgeAddress
   readonly resolve?: Resolve
-  /** Default 5. */
-  readonly maxRedirects?: number
   /** Limit of the decompressed body; a longer body is cut and marked as truncated. */
   readonly maxBytes: number
   /** The body has one character for each byte. */
@@ -63,7 +63,6 @@ async function travel(journey: Journey, text: string, { method = 'GET', headers 
   // The gate gets the text as given, because it must refuse what the parser would repair.
   let outgoing: Outgoing = { url, method: method.toUpperCase(), headers: clean(headers), body }
   let spelling = text
-  const maxRedirects = journey.maxRedirects ?? 5
   for (let hop = 0; hop <= maxRedirects; hop++) {
     const answer = await exchange(journey, outgoing, spelling)
     if (!answer.ok) return answer

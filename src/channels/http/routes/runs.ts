@@ -5,6 +5,7 @@ import type { RunFacts, TranscriptStep, Undone } from '../../../host/contract/re
 import { addJsonRoute, count, eventStream, inScope, json, plain, route } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf, signatureOf } from '../access.ts'
+import { runFacts } from '../answer-shapes.ts'
 import {
   conversationId,
   type Gateway,
@@ -19,21 +20,9 @@ import {
 } from '../gateway.ts'
 import { plainEvents, streamTurn } from '../open-conversations.ts'
 
-const facts = z.looseObject({
-  id: z.string(),
-  conversation_id: z.string(),
-  channel: z.string(),
-  model: z.string(),
-  prompt: z.optional(z.string().openapi({ description: 'What it was asked, shortened' })),
-  started: z.int(),
-  ended: z.optional(z.int()),
-  code: z.optional(z.string()),
-  message: z.optional(z.string()),
-  running: z.boolean(),
-})
-const page = z.object({ runs: z.array(facts), next: z.optional(z.string()) })
+const page = z.object({ runs: z.array(runFacts), next: z.optional(z.string()) })
 const step = z.looseObject({ type: z.enum(['message', 'reply', 'call', 'error']), seq: z.int(), at: z.int() })
-const transcript = z.looseObject({ ...facts.shape, steps: z.array(step) })
+const transcript = z.looseObject({ ...runFacts.shape, steps: z.array(step) })
 const undone = z.looseObject({ ok: z.boolean(), name: z.string() })
 const force = z.strictObject({ force: z.boolean().optional().openapi({ description: 'Overwrite what others changed since' }) })
 

@@ -8,7 +8,7 @@ import type { Beat, Claim, ClaimRequest, ReleaseRequest } from '../../contract/t
 import { scopesFor, settingsOf } from '../budget/limits.ts'
 import { leastLeft, remainingFor } from '../budget/reservations.ts'
 import { flag, idOf, int, intOrNull, lastNumber, marks, type PlaneContext, queryOne, reserveNumber, text, textOrNull } from '../command.ts'
-import { blockTask, type EndOfRun, endTask, requeueTask } from './end-task.ts'
+import { blockTask, endTask, type Requeue, requeueTask } from './end-task.ts'
 import { fullTask, lockLease, moveLabels, readyQueueAt, readyTopic, recordTask, taskOf } from './task-change.ts'
 
 /** Says why there was no task: `paused` and `budget` concern the agent and its role, so the tasks stay for others. */
@@ -219,13 +219,7 @@ export function* releaseLease(context: PlaneContext, { caller, id, request }: Re
   return yield* retryOrEnd(context, task, { actor, failures, error, run: { state: 'released', error, ...total }, type: 'task.released' })
 }
 
-type NextAttempt = {
-  readonly actor: string
-  readonly failures: number
-  readonly error: string | null
-  readonly run: EndOfRun
-  readonly type: string
-}
+type NextAttempt = Required<Omit<Requeue, 'availableAt'>>
 
 /** Ends a cancelled task, and one whose attempts are used up; returns any other to the queue, behind a back-off when the failure counts. */
 function* retryOrEnd(context: PlaneContext, task: Row, { actor, failures, error, run, type }: NextAttempt): Command<Row> {

@@ -104,7 +104,7 @@ function isFor(task: Row, agent: { readonly id: string; readonly role: string })
   return task.agent_id === null ? task.role === agent.role : task.agent_id === agent.id
 }
 
-type Requeue = {
+export type Requeue = {
   readonly type: string
   readonly actor: string
   readonly run: EndOfRun

@@ -8,10 +8,17 @@ import { basename, join } from 'node:path'
 import { z } from 'zod'
 import type { Host, Setup } from '../../../host/api.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'
-import { attemptFolders, copyWorkspace, type KeptCopy, keepCopy, type Manifest, takeChanges } from '../../../host/changes/workspace-copy.ts'
+import {
+  attemptFolders,
+  type CopyChanges,
+  copyWorkspace,
+  type KeptCopy,
+  keepCopy,
+  type Manifest,
+  takeChanges,
+} from '../../../host/changes/workspace-copy.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
 import { lazy } from '../../../kit/lazy.ts'
-import type { Change } from '../../../runtime/changes.ts'
 import { removeTree } from '../../../workspace/changes/tree/tree.ts'
 import type { Task } from '../../contract/task-shapes.ts'
 import { startGuard } from '../child/child-processes.ts'
@@ -107,13 +114,7 @@ async function removeCopy({ host }: CopyOptions, { base, copy }: { readonly base
   await store.forgetWorkspace(copy).catch(() => undefined)
 }
 
-type ChangesToKeep = {
-  readonly request: CopyRequest
-  readonly base: string
-  readonly set: string
-  readonly workspace: string
-  readonly changes: readonly Change[]
-}
+type ChangesToKeep = Pick<CopyChanges, 'base' | 'set' | 'workspace' | 'changes'> & { readonly request: CopyRequest }
 
 async function keepChanges({ onKept, ...copies }: CopyOptions, { request, ...copied }: ChangesToKeep): Promise<RunChanges> {
   const { runId, taskId, command } = request

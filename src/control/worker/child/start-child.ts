@@ -3,6 +3,7 @@
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { filterProgram } from '../../../sandbox/seccomp.ts'
+import { drained, pump } from '../../../tools/process.ts'
 import { bubblewrapWords, type ConfinedChild, type Confinement, relayInside } from './child-confinement.ts'
 import { type ChildRecords, killLeftovers, killMarked, markOf, type ProcessMark, startGuard, termGraceMs } from './child-processes.ts'
 
@@ -174,24 +175,8 @@ async function finish({ plan, started, marks, guard, wasStopped }: FinishOptions
   killMarked(marks)
   guard.stop()
   const leftovers = await killLeftovers(plan.tokenDigest)
-  await drained(pumps)
+  await drained(pumps, DRAIN_MS)
   plan.records.remove(plan.runId)
   rmSync(plan.scratch, { recursive: true, force: true })
   return { code, stopped: wasStopped(), leftovers: plan.confinement.way === 'bubblewrap' ? 0 : leftovers }
-}
-
-function pump(stream: ReadableStream<Uint8Array>, take: (chunk: Uint8Array) => void) {
-  const reader = stream.getReader()
-  const run = async () => {
-    for (let piece = await reader.read(); !piece.done; piece = await reader.read()) take(piece.value)
-  }
-  return { done: run().catch(() => {}), stop: () => void reader.cancel().catch(() => {}) }
-}
-
-async function drained(pumps: readonly ReturnType<typeof pump>[]): Promise<void> {
-  const timer = setTimeout(() => {
-    for (const { stop } of pumps) stop()
-  }, DRAIN_MS)
-  await Promise.all(pumps.map(({ done }) => done))
-  clearTimeout(timer)
 }

@@ -3,21 +3,21 @@
 import { useSignalEffect } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { ApiError } from '../net/api.ts'
+import { ApiError, call } from '../net/api.ts'
 import { connection, type Listeners, type Live, listen } from '../net/live.ts'
 import { textOf } from '../state.ts'
 import { Button } from './small.tsx'
 
 export type Loading<T> = { readonly value?: T; readonly error?: string; readonly again: () => void }
 
-/** `concerns` says which events make the value stale; several in a row load once. */
-export function useLoaded<T>(load: () => Promise<T>, key: string, concerns?: (live: Live) => boolean): Loading<T> {
-  return useLoadedOn(listen, load, key, concerns)
+/** Loads what the gateway answers to a GET. `concerns` says which events make the answer stale; several in a row load once. */
+export function useAnswer<T>(path: string, concerns?: (live: Live) => boolean): Loading<T> {
+  return useLoadedOn(listen, () => call<T>('GET', path), path, concerns)
 }
 
 type LoadState<T> = { readonly value?: T; readonly error?: string; readonly unreachable?: boolean }
 
-/** Works as `useLoaded`, for the events of any server. */
+/** Loads again when `key` changes, and after the events of `listenTo` that `concerns` names. */
 export function useLoadedOn<T, E>(
   listenTo: Listeners<E>['listen'],
   load: () => Promise<T>,

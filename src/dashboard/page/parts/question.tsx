@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
 import type { Approval, RunDetails } from '../shapes.ts'
 import { attempt, may, notice, refresh } from '../state.ts'
-import { Loaded, useLoaded } from './loaded.tsx'
+import { Loaded, useAnswer } from './loaded.tsx'
 import { useMark } from './mark.ts'
 import { Diff, riskKind, Tag, Time } from './small.tsx'
 import { Input } from './turn.tsx'
@@ -75,7 +75,7 @@ export function Question({ approval, marked = false }: { readonly approval: Appr
 
 /** Shows the difference of the changes, or the input of the call. */
 function Exactly({ approval: { id, about, run_id, call_id, tool } }: { readonly approval: Approval }): ComponentChildren {
-  const whole = useLoaded(() => call<Approval>('GET', `/approvals/${id}`), id)
+  const whole = useAnswer<Approval>(`/approvals/${id}`)
   return (
     <Loaded from={whole}>
       {({ patch }) => {
@@ -88,7 +88,7 @@ function Exactly({ approval: { id, about, run_id, call_id, tool } }: { readonly 
 }
 
 function Planned({ runId, callId, tool }: { readonly runId: string; readonly callId: string; readonly tool: string }) {
-  const run = useLoaded(() => call<RunDetails>('GET', `/runs/${runId}`), runId)
+  const run = useAnswer<RunDetails>(`/runs/${runId}`)
   return (
     <Loaded from={run}>
       {({ steps }) => {

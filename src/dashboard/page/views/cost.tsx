@@ -3,10 +3,9 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { CostReport } from '../../../channels/http/answer-shapes.ts'
-import { call } from '../net/api.ts'
 import { DayChart, type DayValue } from '../parts/chart.tsx'
 import { About, counted, moment, whole } from '../parts/fields.tsx'
-import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { Columns, Empty, money, Part, Scroll, Tile, Time } from '../parts/small.tsx'
 
 type Amounts = CostReport['total']
@@ -19,11 +18,7 @@ const keys = { model: 'Model', conversation: 'Conversation', channel: 'Channel',
 
 export function Cost(_: { readonly rest: string }) {
   const [days, setDays] = useState(30)
-  const report = useLoaded(
-    () => call<CostReport>('GET', `/cost?by=day&days=${days}`),
-    `day ${days}`,
-    ({ event }) => event.type === 'run_ended',
-  )
+  const report = useAnswer<CostReport>(`/cost?by=day&days=${days}`, ({ event }) => event.type === 'run_ended')
   return (
     <>
       <h1>Cost</h1>
@@ -174,11 +169,7 @@ function Limits({ of }: { readonly of: readonly Limit[] }) {
 
 function ByKey({ days }: { readonly days: number }) {
   const [by, setBy] = useState<keyof typeof keys>('model')
-  const report = useLoaded(
-    () => call<CostReport>('GET', `/cost?by=${by}&days=${days}&limit=100`),
-    `${by} ${days}`,
-    ({ event }) => event.type === 'run_ended',
-  )
+  const report = useAnswer<CostReport>(`/cost?by=${by}&days=${days}&limit=100`, ({ event }) => event.type === 'run_ended')
   return (
     <section aria-labelledby="by-title">
       <div class="row spread">

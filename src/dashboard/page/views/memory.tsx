@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { Hit, Pin } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
 import { About, filled, moment, submitBy } from '../parts/fields.tsx'
-import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { Button, Empty, Part, Tag, Time } from '../parts/small.tsx'
 import { attempt, may, notice } from '../state.ts'
 
@@ -62,7 +62,7 @@ function Search({ asked }: { readonly asked: string }) {
 }
 
 function Results({ asked }: { readonly asked: string }) {
-  const found = useLoaded(() => call<{ results: readonly Hit[] }>('GET', `/memory/search?limit=50&q=${encodeURIComponent(asked)}`), asked)
+  const found = useAnswer<{ results: readonly Hit[] }>(`/memory/search?limit=50&q=${encodeURIComponent(asked)}`)
   return (
     <Loaded from={found}>
       {({ results }) => (
@@ -105,7 +105,7 @@ function Marked({ text, words }: { readonly text: string; readonly words: string
 }
 
 function Pins() {
-  const list = useLoaded(() => call<{ pins: readonly Pin[] }>('GET', '/memory/pins'), 'pins')
+  const list = useAnswer<{ pins: readonly Pin[] }>('/memory/pins')
   return (
     <Part id="pins-title" title="Pins">
       <p class="quiet">Each request to the model contains these facts, so keep them few and short.</p>

@@ -1,7 +1,6 @@
 /** Answers "what needs me": the open questions with their exact plan or difference, then what runs. */
 
-import { call } from '../net/api.ts'
-import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { Question, useMarkedQuestion } from '../parts/question.tsx'
 import { Empty, Facts, Time } from '../parts/small.tsx'
 import type { RunSummary } from '../shapes.ts'
@@ -51,9 +50,8 @@ export function Now() {
 
 /** Shows the turns that run now, with a way to cancel each. */
 function RunningNow() {
-  const runs = useLoaded(
-    () => call<{ runs: readonly RunSummary[] }>('GET', '/runs?limit=50'),
-    'running',
+  const runs = useAnswer<{ runs: readonly RunSummary[] }>(
+    '/runs?limit=50',
     ({ event }) => event.type === 'run_started' || event.type === 'run_ended',
   )
   return (

@@ -4,12 +4,12 @@ import { useState } from 'preact/hooks'
 import type { Explanation, PolicyShown } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
 import { Field, submitBy, Words } from '../parts/fields.tsx'
-import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { Columns, Facts, Part, Scroll, VerdictTag } from '../parts/small.tsx'
 import { levels, type ToolFacts } from '../shapes.ts'
 
 export function Policy() {
-  const policy = useLoaded(() => call<PolicyShown>('GET', '/policy'), 'policy')
+  const policy = useAnswer<PolicyShown>('/policy')
   return (
     <Part id="policy-title" title="In force">
       <Loaded from={policy}>{(shown) => <Shown of={shown} />}</Loaded>

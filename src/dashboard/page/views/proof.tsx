@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
 import { About, counted, Field, moment, submitBy } from '../parts/fields.tsx'
-import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { Block, Button, Empty, Facts, Part, riskKind, Tag, Time } from '../parts/small.tsx'
 import type { RunSummary } from '../shapes.ts'
 import { attempt, notice, status } from '../state.ts'
@@ -131,9 +131,8 @@ function AnchorLine() {
 }
 
 function LastRuns() {
-  const runs = useLoaded(
-    () => call<{ runs: readonly RunSummary[] }>('GET', '/runs?limit=10'),
-    'runs',
+  const runs = useAnswer<{ runs: readonly RunSummary[] }>(
+    '/runs?limit=10',
     ({ event }) => event.type === 'run_ended' || event.type === 'run_started',
   )
   return (
@@ -186,9 +185,8 @@ const perPage = 20
 function Receipts() {
   /** The number of the receipt that the page ends before; undefined: the newest ones. */
   const [before, setBefore] = useState<number | undefined>()
-  const page = useLoaded(
-    () => call<{ readonly receipts: readonly Receipt[]; readonly unreadable: number }>('GET', pathOf(before)),
-    `receipts ${before}`,
+  const page = useAnswer<{ readonly receipts: readonly Receipt[]; readonly unreadable: number }>(
+    pathOf(before),
     ({ event }) => before === undefined && /^(tool_result|run_ended|changes_)/.test(event.type),
   )
   return (

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { ApiError, call } from '../net/api.ts'
-import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { Markdown } from '../parts/markdown.tsx'
 import { Block, Button, Diff, Empty, Facts, money, riskKind, Tag, Time } from '../parts/small.tsx'
 import { Input, Outcome } from '../parts/turn.tsx'
@@ -12,9 +12,8 @@ import { attempt, may } from '../state.ts'
 import { cancel } from './talk.tsx'
 
 export function RunView({ id }: { readonly id: string }) {
-  const run = useLoaded(
-    () => call<RunDetails>('GET', `/runs/${id}`),
-    id,
+  const run = useAnswer<RunDetails>(
+    `/runs/${id}`,
     ({ id: number, runId, event }) => runId === id && (number !== undefined || event.type.startsWith('changes_')),
   )
   return (
@@ -185,7 +184,7 @@ function CallChanges({ set, changes: { fate, state, summary }, isUndoable, again
 }
 
 function Difference({ set }: { readonly set: string }) {
-  const shown = useLoaded(() => call<{ patch: string }>('GET', `/changes/${set}`), set)
+  const shown = useAnswer<{ patch: string }>(`/changes/${set}`)
   return <Loaded from={shown}>{({ patch }) => <Diff text={patch} />}</Loaded>
 }
 
@@ -254,11 +253,7 @@ type Page = { readonly runs: readonly RunSummary[]; readonly next?: string }
 function RunList({ conversation }: { readonly conversation: string }) {
   const filter = conversation === '' ? '' : `&conversation_id=${conversation}`
   const [older, setOlder] = useState<Page>({ runs: [] })
-  const newest = useLoaded(
-    () => call<Page>('GET', `/runs?limit=30${filter}`),
-    conversation,
-    ({ event }) => /^(run_|conversation_deleted|memory_cleared)/.test(event.type),
-  )
+  const newest = useAnswer<Page>(`/runs?limit=30${filter}`, ({ event }) => /^(run_|conversation_deleted|memory_cleared)/.test(event.type))
   const more = (before: string) =>
     void attempt(async () => {
       const page = await call<Page>('GET', `/runs?limit=30${filter}&before=${before}`)

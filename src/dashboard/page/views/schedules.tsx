@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import type { Schedule, ScheduledRun } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
 import { About, counted, Field, moment } from '../parts/fields.tsx'
-import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { MissedField, ScheduleForm } from '../parts/schedule-form.tsx'
 import { Button, Empty, Facts, money, Tag, Time } from '../parts/small.tsx'
 import { attempt, may, notice } from '../state.ts'
@@ -111,7 +111,7 @@ function Actions({ schedule: { id, name, state }, changed }: ScheduleProps) {
 }
 
 function History({ id }: { readonly id: string }) {
-  const shown = useLoaded(() => call<{ runs: readonly ScheduledRun[] }>('GET', `/schedules/${encodeURIComponent(id)}?limit=50`), id)
+  const shown = useAnswer<{ runs: readonly ScheduledRun[] }>(`/schedules/${encodeURIComponent(id)}?limit=50`)
   return (
     <Loaded from={shown}>
       {({ runs }) =>
@@ -144,11 +144,7 @@ function History({ id }: { readonly id: string }) {
 
 /** Answers "what happens by itself, and when": each schedule with its next times and how its last run ended. */
 export function Schedules(_: { readonly rest: string }) {
-  const list = useLoaded(
-    () => call<{ schedules: readonly Schedule[] }>('GET', '/schedules'),
-    'schedules',
-    ({ event }) => event.type.startsWith('schedule_'),
-  )
+  const list = useAnswer<{ schedules: readonly Schedule[] }>('/schedules', ({ event }) => event.type.startsWith('schedule_'))
   return (
     <>
       <h1>Schedules</h1>

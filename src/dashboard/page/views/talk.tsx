@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, call, stream } from '../net/api.ts'
 import { type Live, listen } from '../net/live.ts'
 import { submitBy } from '../parts/fields.tsx'
-import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { keysOn } from '../parts/mark.ts'
 import { Question, useMarkedQuestion } from '../parts/question.tsx'
 import { Button, Empty, Time } from '../parts/small.tsx'
@@ -25,9 +25,8 @@ export function Talk({ rest }: { readonly rest: string }) {
 }
 
 function Conversations({ current }: { readonly current: string }) {
-  const list = useLoaded(
-    () => call<{ readonly conversations: readonly ConversationSummary[]; readonly next?: number }>('GET', '/conversations?limit=100'),
-    'conversations',
+  const list = useAnswer<{ readonly conversations: readonly ConversationSummary[]; readonly next?: number }>(
+    '/conversations?limit=100',
     ({ event }) => /^(run_started|run_ended|conversation_|memory_cleared)/.test(event.type),
   )
   return (
@@ -97,9 +96,8 @@ function Conversing({ id }: { readonly id: string }) {
 
 /** Shows the commands that still run in the background. */
 function Background({ id }: { readonly id: string }) {
-  const { value, again } = useLoaded(
-    () => call<{ readonly jobs: readonly Job[] }>('GET', `/conversations/${id}/jobs`),
-    `jobs ${id}`,
+  const { value, again } = useAnswer<{ readonly jobs: readonly Job[] }>(
+    `/conversations/${id}/jobs`,
     ({ event, conversationId }) => conversationId === id && /^(tool_result|run_ended)$/.test(event.type),
   )
   const running = value?.jobs.filter(({ state }) => state === 'running') ?? []

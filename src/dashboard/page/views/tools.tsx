@@ -3,18 +3,14 @@
 import type { AlwaysRule } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
 import { About } from '../parts/fields.tsx'
-import { Loaded, useLoaded } from '../parts/loaded.tsx'
+import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { Button, Empty, Part, riskKind, Tag, Time } from '../parts/small.tsx'
 import type { ToolFacts } from '../shapes.ts'
 import { attempt, may } from '../state.ts'
 import { Explain, Policy } from './policy.tsx'
 
 export function Tools(_: { readonly rest: string }) {
-  const tools = useLoaded(
-    () => call<readonly ToolFacts[]>('GET', '/tools'),
-    'tools',
-    ({ event }) => event.type === 'estop',
-  )
+  const tools = useAnswer<readonly ToolFacts[]>('/tools', ({ event }) => event.type === 'estop')
   return (
     <>
       <h1>Tools and rules</h1>
@@ -56,11 +52,7 @@ function firstSentence(text: string): string {
 }
 
 function Always() {
-  const rules = useLoaded(
-    () => call<{ rules: readonly AlwaysRule[] }>('GET', '/approvals/rules'),
-    'rules',
-    ({ event }) => event.type === 'approval_closed',
-  )
+  const rules = useAnswer<{ rules: readonly AlwaysRule[] }>('/approvals/rules', ({ event }) => event.type === 'approval_closed')
   async function revoke(id: number): Promise<void> {
     await attempt(() => call('DELETE', `/approvals/rules/${id}`))
     rules.again()

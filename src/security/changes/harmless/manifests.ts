@@ -1,5 +1,6 @@
 /** Finds out whether a package manifest or lock file changed in more than its description: scripts, dependencies, hosts. */
 
+import { isObject } from '../../../kit/json.ts'
 import { spelt } from '../../targets/protected.ts'
 import { type ChangeView, nameOf } from '../change-view.ts'
 
@@ -57,14 +58,10 @@ function isOnlyDescription(path: string, view: ChangeView, { parse, harmless }: 
 function parsed(text: string, parse: Manifest['parse']): ManifestFields | undefined {
   try {
     const value = parse(text)
-    return isFields(value) ? value : undefined
+    return isObject(value) ? value : undefined
   } catch {
     return undefined
   }
-}
-
-function isFields(value: unknown): value is ManifestFields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** JSON of everything but the harmless fields. */
@@ -72,7 +69,7 @@ function rest(fields: ManifestFields, harmless: readonly string[], above = ''): 
   const relevant = Object.entries(fields)
     .filter(([name]) => !harmless.includes(above + name))
     .map(([name, value]) => {
-      const isSplit = isFields(value) && harmless.some((entry) => entry.startsWith(`${above}${name}.`))
+      const isSplit = isObject(value) && harmless.some((entry) => entry.startsWith(`${above}${name}.`))
       return [name, isSplit ? rest(value, harmless, `${above}${name}.`) : JSON.stringify(value)]
     })
   return JSON.stringify(relevant)

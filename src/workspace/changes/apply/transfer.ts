@@ -125,8 +125,6 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
     }
   }
 
-  type Moving = { readonly id: string; readonly side: Side; readonly paths?: readonly string[]; readonly force?: boolean }
-
   async function moveTo({ id, side, paths: only, force = false }: Moving): Promise<Applied> {
     const folder = setFolder(store, id)
     const stage = stageOf(folder)

@@ -27,6 +27,11 @@ export function rawSlot(folder: Handle, name: RawName): string | Buffer {
   return isAscii(name) ? text : Buffer.from(text, 'latin1')
 }
 
+/** @returns the path of an entry below a folder, in bytes */
+export function bytesAt(root: string, raw: RawName): Buffer {
+  return Buffer.concat([Buffer.from(`${root}/`), Buffer.from(raw, 'latin1')])
+}
+
 function isAscii(name: RawName): boolean {
   for (let at = 0; at < name.length; at++) if (name.charCodeAt(at) > 127) return false
   return true

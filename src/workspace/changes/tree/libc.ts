@@ -2,6 +2,7 @@
 
 import { dlopen, read } from 'bun:ffi'
 import { constants } from 'node:os'
+import { withLibc } from '../../../kit/proc.ts'
 import type { Handle } from '../../descriptor.ts'
 import { deviceText, type EntryStat, lstat, type RawName } from './entry.ts'
 
@@ -45,7 +46,7 @@ export type Libc = {
 
 /** @throws when neither glibc nor musl is found. It takes half a millisecond: open it once. */
 export function openLibc(): Libc {
-  const libc = load()
+  const libc = withLibc(symbolsOf)
   const list = Buffer.alloc(LIST_BYTES)
   const stat = new Uint32Array(64)
   const check = (result: number | bigint, call: string) => {
@@ -113,18 +114,6 @@ function ended(name: RawName): Buffer {
 function systemError(number: number, call: string): Error {
   const code = Object.entries(constants.errno).find(([, value]) => value === number)?.[0] ?? `error ${number}`
   return Object.assign(new Error(`${code}: ${call} failed`), { code })
-}
-
-function load() {
-  const names = ['libc.so.6', `libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`]
-  for (const name of names) {
-    try {
-      return symbolsOf(name)
-    } catch (error) {
-      if (name === names.at(-1)) throw error
-    }
-  }
-  throw new Error('no C library')
 }
 
 function symbolsOf(name: string) {

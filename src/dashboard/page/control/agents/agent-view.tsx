@@ -3,13 +3,13 @@
 import type { Agent, AgentKey } from '../../../../control/contract/fleet-shapes.ts'
 import type { SessionLine } from '../../../../control/contract/run-shapes.ts'
 import { About, Field, submitBy } from '../../parts/fields.tsx'
-import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
+import { Loaded } from '../../parts/loaded.tsx'
 import { useMark } from '../../parts/mark.ts'
 import { Button, Empty, Facts, Part, Proposals, Tag } from '../../parts/small.tsx'
 import { attempt } from '../../state.ts'
 import { agentPath, doing, pauseOrResume, rotateKey, showNewKey, wake } from '../actions.tsx'
 import { agents, isKnown, isUnseen, roles } from '../control-state.ts'
-import { listenToPlane, plane, resumed } from '../net/plane-live.ts'
+import { plane, resumed, usePlane } from '../net/plane-live.ts'
 import { goTo, idIn } from '../parts/address.ts'
 import { confirmed } from '../parts/ask.tsx'
 import { Ago, At, IdLink, Keyed, tokensOf } from '../parts/bits.tsx'
@@ -17,12 +17,7 @@ import { EventList, SessionLines } from '../parts/event-list.tsx'
 import { JsonBlock, PlainText } from '../parts/plain-text.tsx'
 
 export function AgentView({ id }: { readonly id: string }) {
-  const found = useLoadedOn(
-    listenToPlane,
-    () => plane<Agent>('GET', agentPath(id)),
-    id,
-    ({ agent_id, type }) => agent_id === id || type === resumed.type,
-  )
+  const found = usePlane<Agent>(agentPath(id), ({ agent_id, type }) => agent_id === id || type === resumed.type)
   return (
     <>
       <p class="small">
@@ -137,10 +132,8 @@ function Edit({ agent: { id, role, daily_tokens, description, heartbeat_enabled 
 }
 
 function Keys({ id }: { readonly id: string }) {
-  const found = useLoadedOn(
-    listenToPlane,
-    () => plane<{ keys: readonly AgentKey[] }>('GET', agentPath(id, 'keys')),
-    id,
+  const found = usePlane<{ keys: readonly AgentKey[] }>(
+    agentPath(id, 'keys'),
     ({ agent_id, type }) => agent_id === id && /^(agent|key)\./.test(type),
   )
   async function revoke(key: string): Promise<void> {
@@ -190,10 +183,8 @@ function Keys({ id }: { readonly id: string }) {
 }
 
 function Sessions({ id }: { readonly id: string }) {
-  const found = useLoadedOn(
-    listenToPlane,
-    () => plane<{ sessions: readonly SessionLine[] }>('GET', agentPath(id, 'sessions?limit=50')),
-    id,
+  const found = usePlane<{ sessions: readonly SessionLine[] }>(
+    agentPath(id, 'sessions?limit=50'),
     ({ agent_id, type }) => agent_id === id && /^(run|session)\./.test(type),
   )
   return (

@@ -4,6 +4,7 @@ import { effect } from '@preact/signals'
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
 import { call, type Method } from '../../net/api.ts'
 import { connection, followEvents, listeners } from '../../net/live.ts'
+import { type Loading, useLoadedOn } from '../../parts/loaded.tsx'
 
 /** Calls the routes of the control plane that served this page, and follows its events. */
 export const root = '/api/controlplane'
@@ -15,6 +16,11 @@ export function plane<T>(method: Method, path: string, body?: unknown, headers?:
 
 /** Distributes the events of the control plane. */
 export const { listen: listenToPlane, tell: tellOfPlane } = listeners<ControlEvent>()
+
+/** Loads what the control plane answers to a GET, as `useAnswer` does for a gateway. */
+export function usePlane<T>(path: string, concerns?: (event: ControlEvent) => boolean): Loading<T> {
+  return useLoadedOn(listenToPlane, () => plane<T>('GET', path), path, concerns)
+}
 
 /** Returns `?a=1&b=2` for the values that are there. */
 export function queryOf(values: { readonly [name: string]: string | number | boolean | undefined }): string {

@@ -7,7 +7,7 @@ import { useMark } from '../../parts/mark.ts'
 import { Columns, Facts, Part, Scroll } from '../../parts/small.tsx'
 import { agentPath } from '../actions.tsx'
 import { agents } from '../control-state.ts'
-import { listenToPlane, plane, queryOf, resumed, root } from '../net/plane-live.ts'
+import { listenToPlane, plane, queryOf, resumed, root, usePlane } from '../net/plane-live.ts'
 import { changeFilters, type Filters, filtersOf, idIn } from '../parts/address.ts'
 import { At, Choice, IdHeading, IdLink, StateTag, tokensOf } from '../parts/bits.tsx'
 import { EventList, SessionLines } from '../parts/event-list.tsx'
@@ -17,12 +17,7 @@ import { RunLog } from './run-log.tsx'
 import { RunRow } from './run-row.tsx'
 
 export function ControlRunView({ id }: { readonly id: string }) {
-  const found = useLoadedOn(
-    listenToPlane,
-    () => plane<Run>('GET', `runs/${encodeURIComponent(id)}`),
-    id,
-    ({ run_id, type }) => run_id === id || type === resumed.type,
-  )
+  const found = usePlane<Run>(`runs/${encodeURIComponent(id)}`, ({ run_id, type }) => run_id === id || type === resumed.type)
   return (
     <>
       <p class="small">

@@ -3,11 +3,11 @@
 import { useState } from 'preact/hooks'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
 import { Field, submitBy } from '../../parts/fields.tsx'
-import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
+import { Loaded } from '../../parts/loaded.tsx'
 import { Proposals } from '../../parts/small.tsx'
 import { attempt, textOf } from '../../state.ts'
 import { roles } from '../control-state.ts'
-import { listenToPlane, plane } from '../net/plane-live.ts'
+import { plane, usePlane } from '../net/plane-live.ts'
 import { goTo } from '../parts/address.ts'
 import { priorities } from '../parts/plain-text.tsx'
 
@@ -31,7 +31,7 @@ function newKey(): string {
 }
 
 export function EditTask({ id }: { readonly id: string }) {
-  const found = useLoadedOn(listenToPlane, () => plane<Task>('GET', `tasks/${id}`), id)
+  const found = usePlane<Task>(`tasks/${id}`)
   return (
     <>
       <h1>Edit {id}</h1>

@@ -5,10 +5,10 @@ import type { Approval } from '../../../../control/contract/activity-shapes.ts'
 import type { TaskPage } from '../../../../control/contract/plane.ts'
 import type { ListedRun } from '../../../../control/contract/run-shapes.ts'
 import type { Effect, Task } from '../../../../control/contract/task-shapes.ts'
-import { Loaded, type Loading, useLoadedOn } from '../../parts/loaded.tsx'
+import { Loaded, type Loading } from '../../parts/loaded.tsx'
 import { Button, Part } from '../../parts/small.tsx'
 import { decide, doing } from '../actions.tsx'
-import { listenToPlane, plane, queryOf, resumed } from '../net/plane-live.ts'
+import { plane, queryOf, resumed, usePlane } from '../net/plane-live.ts'
 import { At, StateTag } from '../parts/bits.tsx'
 import { JsonBlock, PlainText, Reasoning } from '../parts/plain-text.tsx'
 import { RunLog } from '../runs/run-log.tsx'
@@ -18,12 +18,7 @@ import { TaskRow } from './task-board.tsx'
 type TaskRecordsProps = { readonly id: string }
 
 function useOfTask<T>(id: string, path: string): Loading<T> {
-  return useLoadedOn(
-    listenToPlane,
-    () => plane<T>('GET', path),
-    path,
-    (event) => event.task_id === id || event.type === resumed.type,
-  )
+  return usePlane<T>(path, (event) => event.task_id === id || event.type === resumed.type)
 }
 
 export function TaskApprovals({ id }: TaskRecordsProps) {
@@ -173,10 +168,8 @@ export function TaskRuns({ id }: TaskRecordsProps) {
 
 export function TaskChildren({ id }: TaskRecordsProps) {
   const shown = useRef<readonly Task[]>([])
-  const found = useLoadedOn(
-    listenToPlane,
-    () => plane<TaskPage>('GET', `tasks${queryOf({ view: 'full', brief: true, parent_task_id: id, limit: 100 })}`),
-    id,
+  const found = usePlane<TaskPage>(
+    `tasks${queryOf({ view: 'full', brief: true, parent_task_id: id, limit: 100 })}`,
     ({ type, task_id }) => type === 'task.created' || type === resumed.type || shown.current.some((task) => task.task_id === task_id),
   )
   shown.current = found.value?.tasks ?? []

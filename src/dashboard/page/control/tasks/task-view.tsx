@@ -1,10 +1,10 @@
 /** Shows one task: what it is, what can be done about it, its runs with the log, its effects, approvals and history. */
 
 import type { Task } from '../../../../control/contract/task-shapes.ts'
-import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
+import { Loaded } from '../../parts/loaded.tsx'
 import { Button, Facts, Part } from '../../parts/small.tsx'
 import { cancel, doing, resolve, retry } from '../actions.tsx'
-import { listenToPlane, plane, resumed } from '../net/plane-live.ts'
+import { plane, resumed, usePlane } from '../net/plane-live.ts'
 import { At, IdHeading, IdLink, PriorityTag, TaskStatus, tokensOf } from '../parts/bits.tsx'
 import { EventList } from '../parts/event-list.tsx'
 import { canCancel, hasEnded, JsonBlock, PlainBlock, PlainText } from '../parts/plain-text.tsx'
@@ -12,12 +12,7 @@ import { canRetry } from './task-board.tsx'
 import { TaskApprovals, TaskChildren, TaskEffects, TaskRuns } from './task-records.tsx'
 
 export function TaskView({ id }: { readonly id: string }) {
-  const found = useLoadedOn(
-    listenToPlane,
-    () => plane<Task>('GET', `tasks/${encodeURIComponent(id)}`),
-    id,
-    ({ task_id, type }) => task_id === id || type === resumed.type,
-  )
+  const found = usePlane<Task>(`tasks/${encodeURIComponent(id)}`, ({ task_id, type }) => task_id === id || type === resumed.type)
   return (
     <>
       <p class="small">

@@ -3,10 +3,10 @@
 import { useRef } from 'preact/hooks'
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
 import { About, counted } from '../../parts/fields.tsx'
-import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
+import { Loaded } from '../../parts/loaded.tsx'
 import { Columns, Empty, Part, Scroll } from '../../parts/small.tsx'
 import { agents } from '../control-state.ts'
-import { listenToPlane, plane } from '../net/plane-live.ts'
+import { usePlane } from '../net/plane-live.ts'
 import { changeFilters, type Filters, filtersOf } from '../parts/address.ts'
 import { At, Choice, IdLink } from '../parts/bits.tsx'
 import { EventList } from '../parts/event-list.tsx'
@@ -79,12 +79,7 @@ type ReceiptStatus = {
 }
 
 function Receipts() {
-  const found = useLoadedOn(
-    listenToPlane,
-    () => plane<{ receipts: readonly ReceiptStatus[] }>('GET', 'receipts/status'),
-    'receipts',
-    ({ type }) => type.startsWith('agent.'),
-  )
+  const found = usePlane<{ receipts: readonly ReceiptStatus[] }>('receipts/status', ({ type }) => type.startsWith('agent.'))
   const count = found.value?.receipts.filter(({ receipts }) => receipts !== null).length ?? 0
   return (
     <details>

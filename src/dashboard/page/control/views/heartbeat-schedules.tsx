@@ -2,20 +2,18 @@
 
 import type { ControlSchedule } from '../../../../control/contract/task-shapes.ts'
 import { About, Field } from '../../parts/fields.tsx'
-import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
+import { Loaded } from '../../parts/loaded.tsx'
 import { MissedField, ScheduleForm } from '../../parts/schedule-form.tsx'
 import { Button, Empty, Facts, Proposals, Tag } from '../../parts/small.tsx'
 import { doing } from '../actions.tsx'
 import { roles } from '../control-state.ts'
-import { listenToPlane, plane, resumed } from '../net/plane-live.ts'
+import { plane, resumed, usePlane } from '../net/plane-live.ts'
 import { confirmed } from '../parts/ask.tsx'
 import { At, IdLink, PriorityTag } from '../parts/bits.tsx'
 import { PlainText, priorities } from '../parts/plain-text.tsx'
 
 export function HeartbeatSchedules(_: { readonly rest: string }) {
-  const found = useLoadedOn(
-    listenToPlane,
-    () => plane<{ schedules: readonly ControlSchedule[] }>('GET', 'schedules'),
+  const found = usePlane<{ schedules: readonly ControlSchedule[] }>(
     'schedules',
     ({ type }) => type.startsWith('schedule.') || type === resumed.type,
   )

@@ -2,22 +2,17 @@
 
 import type { NewOperatorToken, OperatorToken } from '../../../../control/contract/fleet-shapes.ts'
 import { About, Field, filled, submitBy } from '../../parts/fields.tsx'
-import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
+import { Loaded } from '../../parts/loaded.tsx'
 import { Button, Tag } from '../../parts/small.tsx'
 import { attempt, me } from '../../state.ts'
 import { doing } from '../actions.tsx'
-import { listenToPlane, plane } from '../net/plane-live.ts'
+import { plane, usePlane } from '../net/plane-live.ts'
 import { confirmed, showOnce } from '../parts/ask.tsx'
 import { At } from '../parts/bits.tsx'
 import { PlainText } from '../parts/plain-text.tsx'
 
 export function OperatorsPage(_: { readonly rest: string }) {
-  const found = useLoadedOn(
-    listenToPlane,
-    () => plane<{ operators: readonly OperatorToken[] }>('GET', 'operators'),
-    'operators',
-    ({ type }) => type.startsWith('operator.'),
-  )
+  const found = usePlane<{ operators: readonly OperatorToken[] }>('operators', ({ type }) => type.startsWith('operator.'))
   async function add(form: HTMLFormElement): Promise<void> {
     const { name } = filled(form)
     await attempt(async () => {
