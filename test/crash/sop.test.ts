@@ -16,7 +16,7 @@ const root = join(import.meta.dir, '../..')
 const bun = [process.execPath, '--config=/dev/null', '--no-env-file', '--no-install']
 const seed = Number(process.env.CRASH_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0])
 const random = randomFrom(seed)
-const kills = Number(process.env.CRASH_KILLS ?? repetitions({ fast: 4, deep: 300 }))
+const kills = Number(process.env.CRASH_KILLS ?? repetitions({ fast: 4, deep: 100 }))
 
 const state: { server?: Bun.Server<undefined>; posts: string[]; homes: Home[] } = { posts: [], homes: [] }
 beforeAll(() => {
