@@ -25,6 +25,15 @@ export const toolsFlag = {
   },
 } as const satisfies Flags
 
+export const toolEnvFlag = {
+  toolEnv: {
+    type: 'text',
+    many: true,
+    setting: 'tools.env',
+    about: 'A variable of the environment that executable tools get: NAME, or TOOL:NAME for one tool',
+  },
+} as const satisfies Flags
+
 export const autonomyFlag = {
   autonomy: {
     type: 'choice',

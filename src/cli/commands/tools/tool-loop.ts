@@ -15,8 +15,7 @@ import { parseToolsOption } from '../../../host/toolset/tools-option.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import type { Provider } from '../../../runtime/port.ts'
 import { type Arguments, command, type Flags, type Given } from '../../args/command.ts'
-import { toolEnvFlag } from '../../args/tool-env-flag.ts'
-import { approveFlag, autonomyFlag, loggingAgentFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
+import { approveFlag, autonomyFlag, loggingAgentFlag, modelFlag, sandboxFlag, toolEnvFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitOf } from '../../exit.ts'
 
 const flags = {

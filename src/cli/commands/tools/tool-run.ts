@@ -21,8 +21,16 @@ import { toolsFor } from '../../../host/toolset/tools-option.ts'
 import { readArguments } from '../../../providers/wire/call-arguments.ts'
 import type { AgentEvent, Call, Ending } from '../../../runtime/event.ts'
 import { command, type Flags, type Given } from '../../args/command.ts'
-import { toolEnvFlag } from '../../args/tool-env-flag.ts'
-import { approveFlag, autonomyFlag, jsonFlag, loggingAgentFlag, sandboxFlag, toolsFlag, workspaceFlag } from '../../args/turn-flags.ts'
+import {
+  approveFlag,
+  autonomyFlag,
+  jsonFlag,
+  loggingAgentFlag,
+  sandboxFlag,
+  toolEnvFlag,
+  toolsFlag,
+  workspaceFlag,
+} from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { parseObject } from '../proof/policy.ts'
 
