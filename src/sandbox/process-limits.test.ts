@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { confined, hasBubblewrap, limits } from './fixture.ts'
+import { watchUse } from './process-limits.ts'
 
 const real = test.if(hasBubblewrap())
 const MIB = 2 ** 20
@@ -65,4 +66,16 @@ describe('what all processes of a command use together', () => {
     using box = await confined()
     expect((await box.run('cat /proc/self/oom_score_adj; sh -c "cat /proc/self/oom_score_adj"')).stdout).toBe('800\n800\n')
   })
+})
+
+test('a sandbox that is not set up yet, where the machine itself would be measured, is not ended', async () => {
+  const killed: string[] = []
+  const watch = watchUse({
+    pid: process.pid,
+    limits: { ...limits, totalMemoryBytes: 1, processes: 1 },
+    kill: () => killed.push('x'),
+    everyMs: 1,
+  })
+  await Bun.sleep(50)
+  expect([watch.end(), killed]).toEqual([undefined, []])
 })
