@@ -219,7 +219,7 @@ if (isDeep)
 // It checks the types of the whole program once more.
 if (isDeep)
   test('its types hold: nothing has to be cast', () => {
-    writeFileSync(join(copy, 'types.json'), JSON.stringify({ extends: './tsconfig.json', include: ['src/main.ts'] }))
+    writeFileSync(join(copy, 'types.json'), JSON.stringify({ extends: './tsconfig.json', include: ['src/main.ts', 'src/**/*.d.ts'] }))
     const tsc = [join(root, 'node_modules/.bin/tsc'), '--noEmit', '-p', join(copy, 'types.json')]
     const { exitCode, stdout } = Bun.spawnSync(tsc)
     expect([exitCode, stdout.toString()]).toEqual([0, ''])

@@ -151,7 +151,8 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
       opened.running = running
       plan.onView(running)
     }
-    const watches = limited && !without.has('pid namespace')
+    // Without these two layers the processes and the /tmp of the machine would be measured.
+    const watches = limited && !without.has('pid namespace') && !without.has('mount namespace')
     const watch = watches ? (pid: number, kill: () => void) => watchUse({ pid, limits: settings.limits, kill }) : undefined
     return runConfined({ waiting, command: commandOf({ plan, way, filesystem }), plan, prepare, inspect, watch })
   }
