@@ -38,8 +38,8 @@ export type CacheLimits = { readonly files: number; readonly bytes: number }
 type CacheOptions = { readonly folder: string; readonly workspace: string; readonly libc: Libc }
 
 const usualLimits: CacheLimits = { files: 300_000, bytes: 8 * 2 ** 30 }
-/** A search that takes longer, in milliseconds, is not repeated at once. */
-const SLOW_MS = 4
+/** A search of more entries, some milliseconds, is not repeated at once. */
+const MANY = 500
 const REST_MS = 5_000
 /** Files that a new conversation takes over from caches that were applied. */
 const MOST_TAKEN = 20_000
@@ -131,12 +131,13 @@ function remove(layer: string, path: string): void {
 
 function createCacheLayer({ folder, applied, workspace, libc }: Layer): CacheLayer {
   const [layer, real] = [bytePath(folder), bytePath(workspace)]
-  const state = { pruneAfter: 0 }
+  const state = { pruneAfter: 0, seen: 0 }
   const isCache = (path: string, name: string) =>
     isCacheName(name, path.slice(path.lastIndexOf('/') + 1), (sibling) => lookAt(join(real, path, sibling)) !== undefined)
 
   function pruneIn(path: string): void {
     for (const name of namesIn(libc, join(layer, path))) {
+      state.seen++
       const at = join(path, name)
       const [own, below] = [lookAt(join(layer, at)), lookAt(join(real, at))]
       if (own === undefined) continue
@@ -159,11 +160,10 @@ function createCacheLayer({ folder, applied, workspace, libc }: Layer): CacheLay
   return {
     folder,
     prune() {
-      const began = performance.now()
-      if (began < state.pruneAfter) return
+      if (performance.now() < state.pruneAfter) return
+      state.seen = 0
       pruneIn('')
-      const ended = performance.now()
-      if (ended - began > SLOW_MS) state.pruneAfter = ended + REST_MS
+      if (state.seen > MANY) state.pruneAfter = performance.now() + REST_MS
     },
     setAside(from, caches) {
       if (caches.length === 0) return
