@@ -172,7 +172,7 @@ function withUnread(setup: Setup, names: readonly string[]): Setup {
   return { ...setup, config: { ...setup.config, security: { ...security, forbiddenPaths, forbiddenReads } } }
 }
 
-/** Makes a FIFO, and starts a process that copies its input into it. @throws Error when there is no FIFO */
+/** Feeds a FIFO: an inherited stdin would be open in the first process of the sandbox too, to commands. @throws Error */
 function feedOf(fifo: string) {
   const made = Bun.spawnSync(['mkfifo', '-m', '600', fifo])
   if (!made.success) throw new Error(`mkfifo: ${made.stderr}`)

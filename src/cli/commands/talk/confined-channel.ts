@@ -9,12 +9,7 @@ import { confinedAgent } from '../../../library/remote/confined-agent.ts'
 
 type Confining = { readonly setup: CliSetup; readonly which: ConversationChoice; readonly parts?: ProgramParts }
 
-export type Confiner = {
-  /** @throws FailureError `usage` when the agent cannot be confined as asked */
-  confine(confining: Confining): BraidClaw
-  /** Returns a channel whose conversations are confined agents. */
-  around(channel: AttendedChannel, setup: CliSetup): AttendedChannel
-}
+export type Confiner = { confine(confining: Confining): BraidClaw; around(channel: AttendedChannel, setup: CliSetup): AttendedChannel }
 
 /** `maxSeconds` in seconds, `maxMemory` in MiB. */
 type ConfinerOptions = Pick<AgentOptions, 'maxTurns'> & {
@@ -79,18 +74,15 @@ function conversationWith(agent: BraidClaw, { config }: CliSetup): Conversation 
     interrupted: async () => 'a confined agent does not continue an interrupted turn',
     changesOf: agent.changes,
     gateClosed: () => closing.turn?.promise ?? Promise.resolve(),
-    addThread: refuse,
+    ...{ addThread: refuse, tools: refuse, search: refuse, sideModel: refuse },
     usage: () => undefined,
     context: () => undefined,
     unanswered: () => [],
     allowAlways: () => undefined,
     isStanding: () => false,
-    tools: refuse,
     jobs: () => undefined,
-    search: refuse,
     compact: async () => {},
     readPictures: async () => [],
-    sideModel: refuse,
     readsUntrusted: async () => {},
   }
 }

@@ -16,6 +16,7 @@ import { errnoOf } from '../../../kit/errors.ts'
 import type { BraidClaw, ProgramParts } from '../../../library/agent/agent-api.ts'
 import { conversationAgent } from '../../../library/agent/conversation-agent.ts'
 import { goodbyeMs, type SessionEnd, serveSession } from '../../../library/stdio/session.ts'
+import { hideProcess } from '../../../sandbox/protect/hide.ts'
 import { command, type Flags } from '../../args/command.ts'
 import { acceptance, conversationOf, turnFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
@@ -35,6 +36,8 @@ export const stdio = command({
     'Prints one AgentEvent a line and nothing else on stdout. It ends after the last turn. A first line {"hello": {"protocol": 1}} begins the protocol of docs/library.md: lines with ids, approvals, tools and models of the calling program, credits.',
   exits: [3, 4, 5, 6, 7, 8, 9, 10, 130],
   async run(context, given) {
+    // Commands must not write orders into our stdin.
+    hideProcess()
     const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
     const setup = await withFoundModels(loadSetup(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium }))
     if (!channelSettings(setup.config, cliChannel).enabled)
