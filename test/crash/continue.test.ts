@@ -122,12 +122,13 @@ describe('a turn that was killed goes on', () => {
   test('while the changes of a command enter the workspace: all of them are there, once', async () => {
     const home = fresh()
     const names = Array.from({ length: 150 }, (_, at) => `f${at}.txt`)
-    const many = [{ tool_calls: [shell('m', `for at in $(seq 0 ${names.length - 1}); do echo x >> f$at.txt; done`)] }, { text: 'done' }]
-    const running = start(home, turn('views'), many)
+    const many = { tool_calls: [shell('m', `for at in $(seq 0 ${names.length - 1}); do echo x >> f$at.txt; done`)] }
+    // The second command keeps a quick process from ending the turn before the kill.
+    const running = start(home, turn('views'), [many, { tool_calls: [shell('s', 'sleep 50')] }])
     await until(() => names.some((name) => existsSync(join(home.workspace, name))))
     running.kill()
     expect((await running.result).code).toBe(null)
-    const { code } = await start(home, goOn('views'), many.slice(1)).result
+    const { code } = await start(home, goOn('views'), [{ text: 'done' }]).result
     expect([code, names.filter((name) => lines(home, name) !== 1)]).toEqual([0, []])
     for (const check of [
       ['receipt', 'verify', '--deep'],
