@@ -2,19 +2,20 @@
 
 import { channelSettings } from '../config/config.ts'
 import type { ChannelProfile } from '../host/access/channel-profile.ts'
-import type { ConversationOptions, Host, Setup } from '../host/api.ts'
+import type { ConversationOptions, Setup } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
 import { openHost } from '../host/open/open-host.ts'
-import { type ServedSchedules, serveSchedules } from '../host/schedules/serve-schedules.ts'
+import { serveSchedules } from '../host/schedules/serve-schedules.ts'
 import type { AgentProfile } from '../host/setup/agent-profile.ts'
 import { howToConnect, isOffline } from '../host/setup/answering-provider.ts'
 import { aborted, sleep } from '../kit/abort.ts'
 import { errorText } from '../kit/errors.ts'
 import { thisProcess } from '../memory/journal/process-owner.ts'
 import type { ChannelStore } from '../memory/recovery/channel-store.ts'
+import type { ScheduleStore } from '../memory/schedule-store.ts'
 import type { Log, Provider } from '../runtime/port.ts'
 import { warmUp } from '../service/own-program.ts'
-import { beginByText, serveSops, sopCommand } from '../sop/serve-sops.ts'
+import { beginByText, type SopChats, serveSops, sopCommand } from '../sop/serve-sops.ts'
 import { createAgentConversations } from './agent-conversations.ts'
 import { createAnswers } from './answer-message.ts'
 import { type AdmittedMessage, createAdmission, usableProfile } from './inbox/admission.ts'
@@ -75,7 +76,8 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
       answering: conversations.answering,
       questions,
       schedules: host.schedules,
-      sops: (text, { from, approver }) => sopCommand(text, host, from, approver !== undefined),
+      sops: (text, { from, approver, access, channel: recipient }) =>
+        sopCommand(text, host, from, { mayApprove: approver !== undefined, place: { channel: access.channel, recipient } }),
       troubles: stored.troubles,
     })
     const queue = createMessageQueue<AdmittedMessage>({ take: answers.take, log })
@@ -123,8 +125,13 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
     })
     /** The channels that end their turns themselves, in the same time. */
     const own = listening.filter((_, at) => kinds[at]?.kind.people?.byToken)
-    const schedules = await scheduled(host, channels, answering)
-    const procedures = await serveSops(host, { takeTurn, onGate: refusedBy, options: { provider, sandbox } })
+    const sending = sendingOf(channels, addresses)
+    const turns = { takeTurn, refusedBy, procedure: beginByText }
+    const schedules = await serveSchedules(host, { ...answering, turns, channels: sending })
+    const ask: SopChats['ask'] = ({ channel: from, recipient: channel }, question, wasSent) =>
+      questions.ask({ from, channel, answer: async (text) => (wasSent ? undefined : sending.get(from)?.send(channel, text)) }, question)
+    const sopTurns = { takeTurn, onGate: refusedBy, options: { provider, sandbox } }
+    const procedures = await serveSops(host, sopTurns, { channels: sending, ask })
     const failed = await Promise.race([over, Bun.sleep(0)])
     if (!failed) ready(channels.flatMap(({ channel }) => channel.place?.() ?? []))
     const ended = failed ?? (await Promise.race([aborted(signal), over]))
@@ -152,13 +159,11 @@ function unusedTokens({ config, paths, context: { env } }: Setup, without: reado
   })
 }
 
-/** Runs the schedules of the home; their answers go out through these channels. */
-async function scheduled(
-  host: Host,
+/** Returns how the answers of schedules and procedures go out through these channels. */
+function sendingOf(
   channels: readonly { readonly kind: ChannelKind; readonly channel: Channel }[],
-  answering: Pick<ConversationOptions, 'provider' | 'tools' | 'sandbox'>,
-): Promise<ServedSchedules> {
-  const { addresses } = (await host.schedules()).store
+  addresses: ScheduleStore['addresses'],
+): SopChats['channels'] {
   const sending = channels.map(({ kind: { name }, channel }) => {
     const send = async (to: string, text: string) => {
       const address = addresses.of(name, to) ?? to
@@ -168,7 +173,7 @@ async function scheduled(
     }
     return [name, { send }] as const
   })
-  return serveSchedules(host, { ...answering, turns: { takeTurn, refusedBy, procedure: beginByText }, channels: new Map(sending) })
+  return new Map(sending)
 }
 
 /** How long a channel that failed rests: 30 s, 1, 2 and from then on 5 minutes. */

@@ -22,6 +22,7 @@ import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile } from './access/channel-profile.ts'
 import type { HostRecords } from './contract/records-api.ts'
 import type { Schedules } from './contract/schedules-api.ts'
+import type { Budget } from './cost/budget.ts'
 import type { CostQuery, CostReport } from './cost/cost.ts'
 import type { EventHub } from './events/host-event.ts'
 import type { Telemetry } from './events/telemetry/open-telemetry.ts'
@@ -101,6 +102,8 @@ export type ConversationOptions = {
   readonly dryRun?: true
   /** Replaces the configured provider. */
   readonly provider?: Provider
+  /** A budget that its model calls share with other conversations. */
+  readonly budget?: Budget
   /** Receives lines for the person who began this conversation; absent: they go to the log. */
   readonly tell?: (line: string) => void
   /** Default: the built-in tools. */

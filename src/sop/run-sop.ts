@@ -23,6 +23,9 @@ import { fill, type Reference, referencesIn } from './template.ts'
 
 export type SopRun = SopRunRow & { readonly steps: readonly SopStepRow[] }
 
+/** A chat that began a run: it gets the questions and the answer. */
+export type ChatPlace = Pick<SopRunRow, 'channel' | 'recipient'>
+
 export type SopTurns = Omit<StepTurns, 'records' | 'host'> & {
   readonly host: Pick<Host, 'conversation' | 'setup'>
   readonly records: Pick<HostRecords, 'runs' | 'sops'>
@@ -50,13 +53,15 @@ export function beginSop(
     readonly inputs: SopRunRow['inputs']
     readonly by: string
     readonly owner?: string
+    readonly place?: ChatPlace | undefined
   },
 ): SopRunRow {
   const inputs = checkInputs(sop, given.inputs)
   const { runs } = given.records.sops
   const id = createId('sop', crypto.getRandomValues(new Uint8Array(10)))
   const workspace = realFolder(given.setup.config.workspaceDir)
-  runs.add({ id, name, digest, workspace, inputs, startedBy: given.by, owner: given.owner ?? thisProcess() }, text)
+  const { channel, recipient } = given.place ?? { channel: null, recipient: null }
+  runs.add({ id, name, digest, workspace, inputs, startedBy: given.by, owner: given.owner ?? thisProcess(), channel, recipient }, text)
   return existingRun(given.records, id)
 }
 
@@ -92,6 +97,14 @@ export function showRun({ sops }: Pick<HostRecords, 'sops'>, ref: string): SopRu
   return { ...run, steps: sops.runs.steps(run.id) }
 }
 
+/** Returns what a chat gets when a run has ended: its outputs, without any the last thing that a step said, or why it failed. */
+export function answerOfRun({ name, id, state, why, outputs, steps }: SopRun): string {
+  if (state !== 'done') return `[${name} ${state}${why === '' ? '' : `: ${why}`}; see: braidclaw sop status ${id}]`
+  const named = Object.entries(outputs)
+  if (named.length > 1) return named.map(([key, text]) => `${key}:\n${text}`).join('\n\n')
+  return (named[0]?.[1] ?? steps.findLast(({ output }) => output !== '')?.output) || `[${name} is done]`
+}
+
 async function versionOf({ sops }: Pick<HostRecords, 'sops'>, { digest, id }: SopRunRow): Promise<Sop> {
   const text = sops.runs.textOf(digest)
   if (text === undefined)
@@ -113,6 +126,21 @@ export function cancelRun(records: Pick<HostRecords, 'sops'>, ref: string): SopR
   return existingRun(records, run.id)
 }
 
+/** Lets the process that serves procedures continue a run. @throws FailureError `usage` when it has ended, or is under way */
+export function requeueRun(records: Pick<HostRecords, 'sops'>, ref: string): SopRunRow {
+  const { id } = existingRun(records, ref)
+  assertTaken(records, id, 'queued')
+  records.sops.written()
+  return existingRun(records, id)
+}
+
+function assertTaken(records: Pick<HostRecords, 'sops'>, id: string, owner: string): void {
+  if (records.sops.runs.take(id, owner)) return
+  const run = existingRun(records, id)
+  const why = run.state === 'running' ? `is under way in process ${run.owner.split(' ')[0]}` : `has ended: ${run.state}`
+  throw new FailureError('usage', `${id} ${why}`)
+}
+
 /** Returns the text for a reference; empty for a step without an output. */
 function reader(run: SopRunRow, steps: readonly SopStepRow[]): (reference: Reference) => string {
   const outputs = new Map(steps.map(({ step, output }) => [step, output]))
@@ -123,13 +151,7 @@ function reader(run: SopRunRow, steps: readonly SopStepRow[]): (reference: Refer
 export async function runSop(ref: string, turns: SopTurns): Promise<SopRun> {
   const { sops } = turns.records
   const { id } = existingRun(turns.records, ref)
-  if (!sops.runs.take(id, thisProcess())) {
-    const { state, owner } = existingRun(turns.records, id)
-    throw new FailureError(
-      'usage',
-      state === 'running' ? `${id} is under way in process ${owner.split(' ')[0]}` : `${id} has ended: ${state}`,
-    )
-  }
+  assertTaken(turns.records, id, thisProcess())
   const run = existingRun(turns.records, id)
   try {
     await drive(run, await versionOf(turns.records, run), turns)
@@ -197,6 +219,12 @@ function createProgress(run: SopRunRow, steps: readonly Step[], runs: SopStore) 
     return row
   }
 
+  /** A budget that is spent ends the run, even where a failure may not. */
+  function settled({ step, code }: SopStepRow, ended: EndState): void {
+    if (code === 'budget') advance({ type: 'cancel' })
+    advance({ type: 'settled', id: step, state: ended })
+  }
+
   return {
     rows,
     put,
@@ -206,23 +234,24 @@ function createProgress(run: SopRunRow, steps: readonly Step[], runs: SopStore) 
     settle(step: string, change: Partial<SopStepRow> & { readonly state: EndState }): SopStepRow {
       state.place += 1
       const row = put(step, { question: null, ...change, place: state.place })
-      advance({ type: 'settled', id: step, state: change.state })
+      settled(row, change.state)
       return row
     },
     /** Brings the program to where the rows are. */
     catchUp(): void {
       advance()
-      for (const { step, state: ended, place } of [...rows.values()]) {
+      for (const row of [...rows.values()]) {
+        const { state: ended, place } = row
         if (place === null || ended === 'running' || ended === 'waiting' || ended === 'asked') continue
         state.place = place
-        advance({ type: 'settled', id: step, state: ended })
+        settled(row, ended)
       }
       state.requested = state.requested.filter((id) => (rows.get(id)?.place ?? null) === null)
     },
   }
 }
 
-function createState(run: SopRunRow, { steps }: Sop, { records, tell = () => {}, stays }: SopTurns) {
+function createState(run: SopRunRow, { steps, outputs }: Sop, { records, tell = () => {}, stays }: SopTurns) {
   const { runs } = records.sops
   const { rows, put, settle, next, finished, catchUp } = createProgress(run, steps, runs)
   const byId = new Map(steps.map((step) => [step.id, step]))
@@ -241,8 +270,17 @@ function createState(run: SopRunRow, { steps }: Sop, { records, tell = () => {},
     })
     const finish = finished()
     if (finish !== undefined) {
-      const failed = steps.find(({ id, onFailure }) => onFailure === 'abort' && rows.get(id)?.state === 'failed')
-      runs.setState(run.id, finish, { why: failed === undefined ? '' : `${failed.id}: ${rows.get(failed.id)?.why}` })
+      const failed = steps.find(({ id, onFailure }) => {
+        const row = rows.get(id)
+        return row?.state === 'failed' && (onFailure === 'abort' || row.code === 'budget')
+      })
+      const { why, code } = rows.get(failed?.id ?? '') ?? {}
+      const read = reader(run, [...rows.values()])
+      if (failed) runs.setState(run.id, 'failed', { why: `${failed.id}: ${why}`, code })
+      else
+        runs.setState(run.id, finish, {
+          outputs: Object.fromEntries(Object.entries(outputs).map(([name, text]) => [name, fill(text, read)])),
+        })
     }
     for (const row of skipped) tell(row)
     return begin
@@ -264,8 +302,8 @@ function createState(run: SopRunRow, { steps }: Sop, { records, tell = () => {},
       else if (outcome.state === 'waiting') tell(put(id, { ...common, state: 'waiting', question: outcome.question }))
       else if (outcome.state === 'asked') tell(put(id, { ...common, state: 'asked', why: outcome.why }))
       else {
-        const { state: ended, output, why } = outcome
-        tell(runs.later(() => settle(id, { ...common, state: ended, output, why })))
+        const { state: ended, output, why, code = '' } = outcome
+        tell(runs.later(() => settle(id, { ...common, state: ended, output, why, code })))
       }
     },
     /** Records that nothing is under way any more. */
@@ -280,7 +318,7 @@ function createState(run: SopRunRow, { steps }: Sop, { records, tell = () => {},
 }
 
 const freshRow: Omit<SopStepRow, 'step'> = {
-  ...{ attempt: 1, state: 'running', place: null, output: '', why: '', conversationId: null, question: null },
+  ...{ attempt: 1, state: 'running', place: null, output: '', why: '', conversationId: null, question: null, code: '' },
 }
 
 function holds({ of, test, not }: Condition, rows: ReadonlyMap<string, SopStepRow>, run: SopRunRow): boolean {
@@ -303,7 +341,7 @@ async function perform(step: Step, context: Performing): Promise<StepOutcome> {
   for (;;) {
     const outcome = await attempt(step, context)
     const { attempt: count = 1 } = context.state.row(step.id) ?? {}
-    if (outcome.state !== 'failed' || count > step.retry || context.signal.aborted) return outcome
+    if (outcome.state !== 'failed' || outcome.code === 'budget' || count > step.retry || context.signal.aborted) return outcome
     context.turns.records.sops.runs.later(() => context.state.put(step.id, { attempt: count + 1, question: null }))
   }
 }
@@ -330,7 +368,12 @@ async function attempt(step: Step, context: Performing): Promise<StepOutcome> {
   const work: StepTurn['work'] =
     step.kind === 'tool'
       ? { tool: step.tool, input: { ...fill(step.args, read), ...content } }
-      : { prompt: promptOf(step, sop, context, read), readsOutputs: state.all().some(({ output }) => output !== '') }
+      : {
+          prompt: promptOf(step, sop, context, read),
+          // What a request sends is as untrusted as what a step has read.
+          readsOutputs: run.startedBy.startsWith('webhook') || state.all().some(({ output }) => output !== ''),
+          budget: sop.budget && { ...sop.budget, scope: `procedure:${run.id}` },
+        }
   const { setup: usual } = turns.host
   const setup = { ...usual, config: { ...usual.config, workspaceDir: run.workspace } }
   const name = `procedure ${run.id} ${step.id} ${row.attempt}`

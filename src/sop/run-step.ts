@@ -5,6 +5,7 @@
 
 import type { Conversation, ConversationOptions, Host, InterruptedTurn, Setup } from '../host/api.ts'
 import type { CallStep, HostRecords, RunFacts } from '../host/contract/records-api.ts'
+import type { Budget } from '../host/cost/budget.ts'
 import type { UnattendedTurns } from '../host/schedules/run-schedule.ts'
 import { directCall } from '../host/toolset/direct-call.ts'
 import { toolsFor } from '../host/toolset/tools-option.ts'
@@ -34,7 +35,9 @@ export type StepTurn = {
   /** Equal in every process that tries this attempt, so that it finds the turn that a dead one began. */
   readonly name: string
   readonly setup: Setup
-  readonly work: { readonly tool: string; readonly input: JsonObject } | { readonly prompt: string; readonly readsOutputs: boolean }
+  readonly work:
+    | { readonly tool: string; readonly input: JsonObject }
+    | { readonly prompt: string; readonly readsOutputs: boolean; readonly budget?: Budget | undefined }
   readonly timeoutMs?: number | undefined
   /** The question about a call that it waited for, in the state of now. */
   readonly question?: NonNullable<ReturnType<HostRecords['sops']['question']>>
@@ -59,7 +62,7 @@ export async function runTurn(turn: StepTurn, turns: StepTurns): Promise<StepOut
       ...{ setup, channel: 'sop', sandbox: turns.options?.sandbox },
       ...('tool' in work
         ? { provider: directCall({ name: work.tool, input: work.input }), tools: toolsFor(setup, work.tool, undefined), systemPrompt: '' }
-        : { provider: turns.options?.provider }),
+        : { provider: turns.options?.provider, budget: work.budget }),
     },
   )
   try {
@@ -92,7 +95,7 @@ async function inConversation(conversation: Conversation, turn: StepTurn, turns:
   const [question] = ending.code === 'approval_needed' ? conversation.unanswered() : []
   if (question !== undefined) return { state: 'waiting', question }
   const end = await endOf(turn, conversation.id, records)
-  return end.state === 'failed' && end.why === '' ? failed(ending.message) : end
+  return end.state === 'failed' && end.why === '' ? { ...end, why: ending.message } : end
 }
 
 type Beginning = { readonly prompt: string; readonly continues?: ReturnType<InterruptedTurn['continueWith']>['continues'] }
@@ -149,7 +152,7 @@ async function endOf({ work }: StepTurn, conversationId: string, records: StepTu
     if (outcome === undefined) return failed(last?.message ?? '')
     return outcome.status === 'allowed' ? { state: 'done', output: outcome.output, why: '' } : failed(outcome.error ?? outcome.output)
   }
-  if (last?.code !== 'answered') return failed(last?.message ?? '')
+  if (last?.code !== 'answered') return { ...failed(last?.message ?? ''), code: last?.code }
   const reply = (await records.runs.show(last.runId)).steps.findLast((step) => step.type === 'reply')
   return { state: 'done', output: reply?.type === 'reply' ? reply.text : '', why: '' }
 }

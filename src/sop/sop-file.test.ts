@@ -15,6 +15,51 @@ const problemsOf = async (steps: string, top = '') => {
 
 describe('a wrong file is refused with the place and the reason', () => {
   test.each<[string, string, string | RegExp]>([
+    ['an output of no step', `[outputs]\nx = "{{ steps.b.output }}"\n${step('a')}`, /^4:1 outputs\.x "b" is not a step with an output/],
+    [
+      'an output of no input',
+      `[outputs]\nx = "{{ inputs.b }}"\n${step('a')}`,
+      /^4:1 outputs\.x names the input "b", which is not in \[inputs\]/,
+    ],
+    ['an output that is a number', `[outputs]\nx = 3\n${step('a')}`, /^4:1 outputs\.x is a text; got 3/],
+    ['an output with a wrong name', `[outputs]\nX = "a"\n${step('a')}`, /outputs\.X is named with small letters/],
+    ['an empty budget', `[budget]\n${step('a')}`, /^3:1 budget limits nothing/],
+    ['a budget of nothing', `[budget]\nusd = -1\n${step('a')}`, /^4:1 budget\.usd is a number of US dollars above 0; got -1/],
+    ['half a token', `[budget]\ntokens = 0.5\n${step('a')}`, /^4:1 budget\.tokens is a whole number/],
+    [
+      'a trigger of no kind',
+      `[triggers]\ninput = "a"\n${step('a')}`,
+      /triggers begins by exactly one of schedule, message, webhook; it has none/,
+    ],
+    ['a trigger of two kinds', `[[triggers]]\nschedule = "@daily"\nmessage = "go"\n${step('a')}`, /it has schedule and message/],
+    [
+      'a wrong cron expression',
+      `[[triggers]]\nschedule = "61 * * * *"\n${step('a')}`,
+      /^4:1 triggers\.0\.schedule "61 \* \* \* \*": value out of range/,
+    ],
+    [
+      'a wrong zone',
+      `[[triggers]]\nschedule = "@daily"\nzone = "Europe/Berln"\n${step('a')}`,
+      /^5:1 triggers\.0\.zone "Europe\/Berln" is not a time zone; did you mean/,
+    ],
+    [
+      'a zone of a message',
+      `[[triggers]]\nmessage = "go"\nzone = "UTC"\n${step('a')}`,
+      /triggers\.0\.zone does not belong to a trigger by message/,
+    ],
+    ['a message that looks like a command', `[[triggers]]\nmessage = "/sop x"\n${step('a')}`, /triggers\.0\.message is one line/],
+    ['a chat without an address', `[[triggers]]\nschedule = "@daily"\nchannel = "fifo"\n${step('a')}`, /channel needs both channel and to/],
+    ['an input that is missing', `[[triggers]]\nwebhook = "t"\ninput = "a"\n${step('a')}`, /triggers\.0\.input names the input "a"/],
+    [
+      'an input without a value',
+      `[[triggers]]\nwebhook = "t"\n[inputs.a]\n${step('a')}`,
+      /triggers\.0\.webhook gives no value to the input "a"/,
+    ],
+    [
+      'an unknown key of a trigger',
+      `[[triggers]]\nwebhok = "t"\n${step('a')}`,
+      /triggers\.0\.webhok is not a field of this table; did you mean "webhook"/,
+    ],
     [
       'arguments that do not fit the tool',
       toolStep('a', 'file_list', '{ pth = "." }'),

@@ -2,6 +2,9 @@
 
 import { createTableReader, type FieldProblem, type TableReader } from '../config/text/table-reader.ts'
 import { readToml, shown } from '../config/text/toml.ts'
+import type { Budget } from '../host/cost/budget.ts'
+import { readTiming, readZone } from '../host/schedules/read-timing.ts'
+import { errorText } from '../kit/errors.ts'
 import { isObject, type Json, type JsonObject } from '../kit/json.ts'
 import { didYouMean } from '../kit/text.ts'
 import type { Tool } from '../runtime/port.ts'
@@ -37,6 +40,21 @@ export type Step = {
   readonly parallel?: string
 }
 
+/** Begins a run by itself: exactly one of `schedule`, `message` and `webhook` is there. */
+export type Trigger = {
+  /** A cron expression; the answer goes to the address `to` of `channel`. */
+  readonly schedule?: string
+  readonly zone?: string
+  readonly channel?: string
+  readonly to?: string
+  /** The text of a message, or with `input` the beginning of one. */
+  readonly message?: string
+  /** The name of the access token that may begin it over HTTP. */
+  readonly webhook?: string
+  /** The input that gets the rest of the message, or the body of the request. */
+  readonly input?: string
+}
+
 export type SopInput = { readonly description: string; readonly default?: string }
 
 export type Sop = {
@@ -44,6 +62,11 @@ export type Sop = {
   readonly description: string
   readonly inputs: { readonly [name: string]: SopInput }
   readonly steps: readonly Step[]
+  /** The results of a run by name: texts with templates. */
+  readonly outputs: { readonly [name: string]: string }
+  /** The most that all model calls of a run may use. */
+  readonly budget?: Omit<Budget, 'scope'>
+  readonly triggers: readonly Trigger[]
 }
 
 export type ReadSop = { readonly sop: Sop; readonly problems: readonly FieldProblem[] }
@@ -75,8 +98,13 @@ export async function readSop({ text, folder, tools }: SopSource): Promise<ReadS
   const validate = createValidator()
   const steps: Step[] = []
   for (const table of tables.slice(0, mostSteps)) steps.push(await stepOf(table, tools, validate))
+  const outputs = outputsOf(root, { steps, inputs })
+  const budget = root.has('budget') ? budgetOf(root.table('budget')) : undefined
+  const triggers = (isObject(root.raw('triggers')) ? [root.table('triggers')] : root.list('triggers')).map((table) =>
+    triggerOf(table, inputs),
+  )
   root.end()
-  const sop = { name, description, inputs, steps }
+  const sop = { name, description, inputs, steps, outputs, triggers, ...(budget && { budget }) }
   checkOrder(sop, tables)
   return { sop, problems: problems.sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0)) }
 }
@@ -86,10 +114,76 @@ function isName(name: string): boolean {
 }
 
 function inputOf(name: string, table: TableReader): SopInput {
-  if (!/^[a-z][a-z0-9_]{0,31}$/.test(name)) table.wrong('', 'is named with small letters, digits and "_"')
+  if (!isInputName(name)) table.wrong('', 'is named with small letters, digits and "_"')
   const input = { description: table.text('description', ''), ...(table.has('default') ? { default: table.text('default') } : {}) }
   table.end()
   return input
+}
+
+/** Reads the outputs, after the steps and inputs that they may name. */
+function outputsOf(root: TableReader, { steps, inputs }: Pick<Sop, 'steps' | 'inputs'>): Sop['outputs'] {
+  const table = root.table('outputs')
+  const names = Object.keys(root.raw('outputs') ?? {})
+  const ids = steps.flatMap(({ id, kind }) => (kind === 'approval' ? [] : [id]))
+  return Object.fromEntries(
+    names.map((output) => {
+      if (!isInputName(output)) table.wrong(output, 'is named with small letters, digits and "_"')
+      const text = table.text(output)
+      for (const { kind, name } of referencesIn(text)) {
+        if (kind === 'inputs' && !Object.hasOwn(inputs, name)) table.wrong(output, unknownInput(name, inputs))
+        if (kind === 'steps' && !ids.includes(name))
+          table.wrong(output, `${shown(name)} is not a step with an output${didYouMean(name, ids)}`)
+      }
+      return [output, text]
+    }),
+  )
+}
+
+function budgetOf(table: TableReader): Sop['budget'] {
+  const tokens = table.has('tokens') ? table.whole('tokens', { min: 1, max: 1e12 }) : undefined
+  const usd = table.raw('usd')
+  const isMoney = typeof usd === 'number' && usd > 0 && usd <= 1_000_000
+  if (usd !== undefined && !isMoney) table.wrong('usd', `is a number of US dollars above 0; got ${shown(usd)}`)
+  if (tokens === undefined && usd === undefined) table.wrong('', 'limits nothing; it has tokens, usd or both')
+  table.end()
+  const micros = isMoney ? Math.round(usd * 1_000_000) : undefined
+  return { tokens, micros, window: 'ever', tokensKey: 'budget.tokens', microsKey: 'budget.usd' }
+}
+
+const triggerKinds = ['schedule', 'message', 'webhook'] as const
+const triggerKeys = [...triggerKinds, 'zone', 'channel', 'to', 'input'] as const
+
+function triggerOf(table: TableReader, inputs: Sop['inputs']): Trigger {
+  const found = triggerKeys.filter((key) => table.raw(key) !== undefined)
+  const trigger: Trigger = Object.fromEntries(found.map((key) => [key, table.text(key)]))
+  table.end()
+  const { schedule, zone, message, input } = trigger
+  const kinds = triggerKinds.filter((kind) => table.has(kind))
+  const [kind = 'schedule'] = kinds
+  if (kinds.length !== 1) table.wrong('', `begins by exactly one of ${triggerKinds.join(', ')}; it has ${kinds.join(' and ') || 'none'}`)
+  for (const key of kind === 'schedule' ? (['input'] as const) : (['zone', 'channel', 'to'] as const))
+    if (table.has(key)) table.wrong(key, `does not belong to a trigger by ${kind}`)
+  if (table.has('channel') !== table.has('to')) table.wrong(table.has('to') ? 'to' : 'channel', 'needs both channel and to')
+  const because = (key: string, read: () => unknown) => {
+    try {
+      read()
+    } catch (error) {
+      table.wrong(key, errorText(error).replace(/^(--\w+)? /, ''))
+    }
+  }
+  if (zone !== undefined) because('zone', () => readZone(zone, ''))
+  if (schedule !== undefined) because('schedule', () => readTiming({ cron: schedule }, { now: Date.now(), zone: 'UTC' }))
+  if (message !== undefined && !/^(?!\/)\S(?:[^\n]{0,198}\S)?$/.test(message))
+    table.wrong('message', `is one line without blanks at its ends, and does not begin with "/"; got ${shown(message)}`)
+  if (trigger.webhook === '') table.wrong('webhook', 'is the name of an access token; see: braidclaw token list')
+  if (input !== undefined && !Object.hasOwn(inputs, input)) table.wrong('input', unknownInput(input, inputs))
+  const missing = Object.keys(inputs).find((name) => name !== input && inputs[name]?.default === undefined)
+  if (missing !== undefined) table.wrong(kind, `gives no value to the input ${shown(missing)}, which has no default`)
+  return trigger
+}
+
+function isInputName(name: string): boolean {
+  return /^[a-z][a-z0-9_]{0,31}$/.test(name)
 }
 
 async function stepOf(table: TableReader, tools: KnownTools, validate: Validator): Promise<Step> {

@@ -10,6 +10,23 @@ import { dailyCheck, writeSop } from './daily-check.ts'
 const page = readFileSync(join(import.meta.dir, '../../docs/sop.md'), 'utf8')
 const blocks = (language: string) => [...page.matchAll(new RegExp(`\`\`\`${language}\\n([^\`]*)\`\`\``, 'g'))].map(([, text = '']) => text)
 
+test('it begins by itself', async () => {
+  const [, file = ''] = blocks('toml')
+  const [, , lines = ''] = blocks('sh')
+  using at = home()
+  writeSop(at, 'release-notes', file)
+  const env = scripted(at, [{ text: 'Better dates.' }]).env
+  const seen: string[] = []
+  for (const line of lines.trim().split('\n')) {
+    const { code, stdout } = await at.run(line.split(' ').slice(1), { env, through: alone })
+    expect([line, code]).toEqual([line, 0])
+    seen.push(stdout)
+  }
+  expect(seen[0]).toContain('cron 0 9 * * mon, Europe/Berlin')
+  expect(seen[1]).toContain('[triggers: enabled]')
+  expect(seen[3]).toContain('notes:\nBetter dates.\n')
+})
+
 test.if(needs('bwrap', 'setsid'))('a daily check', async () => {
   const [file = ''] = blocks('toml')
   expect(file).toBe(`# ~/.braidclaw/sops/daily-check/SOP.toml\n${dailyCheck}`)

@@ -190,6 +190,42 @@ export const runFacts = z.looseObject({
 })
 export type RunFacts = z.infer<typeof runFacts>
 
+const sopState = z.enum(['running', 'waiting', 'asked', 'done', 'failed', 'cancelled'])
+export const sopShape = z.object({
+  name: z.string(),
+  description: z.string(),
+  where: z.enum(['home', 'workspace']),
+  steps: z.int(),
+  problems: words,
+  triggers: words,
+  trigger_state: z.enum(['none', 'off', 'enabled', 'changed', 'untrusted']),
+})
+export type SopFacts = z.infer<typeof sopShape>
+export const sopDetails = z.object({
+  ...sopShape.shape,
+  path: z.string(),
+  inputs: z.record(z.string(), z.object({ description: z.string(), default: z.string().optional() })),
+  plan: z.array(z.looseObject({ id: z.string(), kind: z.enum(['tool', 'agent', 'approval']), tool: z.string(), prompt: z.string() })),
+})
+export const sopRun = z.looseObject({
+  ...{
+    id: z.string(),
+    name: z.string(),
+    state: sopState,
+    why: z.string(),
+    started_by: z.string(),
+    started: z.int(),
+    ended: z.int().nullable(),
+  },
+  inputs: z.record(z.string(), z.string()),
+  outputs: z.record(z.string(), z.string()),
+})
+const sopStep = z.looseObject({
+  ...{ step: z.string(), state: z.string(), attempt: z.int(), output: z.string(), why: z.string(), question: z.string().nullable() },
+  conversation_id: z.string().nullable(),
+})
+export const sopRunDetails = z.looseObject({ ...sopRun.shape, steps: z.array(sopStep) })
+
 /** Spells the names of a record's own fields as the gateway's JSON does: `conversationId` becomes `conversation_id`. */
 type Spelled<Name> = Name extends `${infer Head}${infer Tail}`
   ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${Spelled<Tail>}`

@@ -36,15 +36,7 @@ async function stage({ rejected, set }: { readonly rejected?: string; readonly s
     },
     proposal: {
       call: { id: 'a', name: 'file_write', input: { path: 'a.txt', content: 'x\nReply "yes 11111" to win' } },
-      judgement: {
-        verdict: 'ask',
-        risk: 'medium',
-        rule: 'r',
-        reason: 'writes\na file',
-        plan: 'p',
-        summary: 'write a.txt\u202e',
-        writes: [],
-      },
+      judgement: { risk: 'medium', reason: 'writes\na file', summary: 'write a.txt\u202e' },
     },
   })
   const [asked = ''] = answers.splice(0)

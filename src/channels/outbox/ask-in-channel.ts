@@ -3,7 +3,7 @@
 import type { Conversation } from '../../host/api.ts'
 import { type Fold, setLines, totalsOf } from '../../host/changes/change-lines.ts'
 import { escapeHidden } from '../../kit/escape.ts'
-import { createId } from '../../kit/sha256.ts'
+import { createId, sha256 } from '../../kit/sha256.ts'
 import { count, cut, flat, visible } from '../../kit/text.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'
@@ -12,17 +12,21 @@ import type { AdmittedMessage } from '../inbox/admission.ts'
 export type ChannelQuestion = {
   readonly conversation: Pick<Conversation, 'id' | 'approve' | 'gateClosed' | 'changesOf'>
   readonly gateId: string
-  readonly proposal: Proposal
+  readonly proposal: {
+    readonly call: Proposal['call']
+    readonly judgement: Pick<Proposal['judgement'], 'reason' | 'summary'> & { readonly risk: string }
+  }
 }
 
 export type ChannelQuestions = {
   /** Resolves when the question was sent; the answer arrives as a later message. */
-  ask(message: AdmittedMessage, question: ChannelQuestion): Promise<void>
+  ask(message: AskedPerson, question: ChannelQuestion): Promise<void>
   /** @returns true when the message was an answer to a question; the agent must then not get it */
   takeAnswer(message: AdmittedMessage): boolean
 }
 
-type OpenQuestion = ChannelQuestion & Pick<AdmittedMessage, 'channel' | 'from'>
+type AskedPerson = Pick<AdmittedMessage, 'channel' | 'from' | 'answer'>
+type OpenQuestion = ChannelQuestion & Omit<AskedPerson, 'answer'>
 
 /** How many codes of closed questions are remembered as codes. */
 const remembered = 1_000
@@ -37,9 +41,10 @@ export function createChannelQuestions(): ChannelQuestions {
     for (const old of over) if (over.size > remembered) over.delete(old)
   }
 
-  function newCode(): string {
-    const code = codeOf(crypto.getRandomValues(new Uint8Array(8)))
-    return open.has(code) || over.has(code) ? newCode() : code
+  /** A question that is asked again after a restart has its code again. */
+  function newCode(gateId: string, times = 0): string {
+    const code = codeOf(Buffer.from(sha256(`${gateId} ${times}`), 'hex').subarray(0, 8))
+    return open.has(code) || over.has(code) ? newCode(gateId, times + 1) : code
   }
 
   async function decide(message: AdmittedMessage, code: string, allow: boolean): Promise<void> {
@@ -54,7 +59,7 @@ export function createChannelQuestions(): ChannelQuestions {
 
   return {
     async ask(message, question) {
-      const code = newCode()
+      const code = newCode(question.gateId)
       const { channel, from } = message
       open.set(code, { ...question, channel, from })
       const closed = question.conversation.gateClosed(question.gateId).then(() => forget(code))
@@ -85,9 +90,9 @@ function questionText(code: string, { gateId, proposal: { call, judgement } }: C
   return [
     `BraidClaw asks (${risk} risk): ${oneLine(summary)}`,
     `why: ${oneLine(reason)}`,
-    `with: ${cut(visible(JSON.stringify(call.input)), set ? 200 : 800)}`,
+    ...(Object.keys(call.input).length === 0 ? [] : [`with: ${cut(visible(JSON.stringify(call.input)), set ? 200 : 800)}`]),
     ...(set ? [differenceText(set)] : []),
-    `Reply "yes ${code}" or "no ${code}" within ten minutes. On the machine: braidclaw approvals allow ${gateId}`,
+    `Reply "yes ${code}" or "no ${code}"${call.name.startsWith('sop.') ? '' : ' within ten minutes'}. On the machine: braidclaw approvals allow ${gateId}`,
   ].join('\n')
 }
 

@@ -198,7 +198,7 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
       write(`${await jobsCommand(line, conversation, 'you')}\n`)
       break
     case '/sop':
-      write(`${await sopCommand(line, host, 'terminal', true)}\n`)
+      write(`${await sopCommand(line, host, 'terminal', { mayApprove: true })}\n`)
       break
     case '/status':
       write(`${statusAnswer((await host.schedules()).store.channels.troubles(), false)}\n`)

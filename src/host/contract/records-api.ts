@@ -7,6 +7,7 @@ import type { Hit } from '../../memory/conversations/search-turns.ts'
 import type { SopStore } from '../../memory/journal/sop-store.ts'
 import type { Turn } from '../../memory/journal/turns.ts'
 import type { Receipt } from '../../receipts/form/receipt.ts'
+import type { ChangeSet } from '../../runtime/changes.ts'
 import type { Ending, Judgement, Risk, Usage } from '../../runtime/event.ts'
 import type { RunIdentity, Schema } from '../../runtime/port.ts'
 import type { Conflict, SetState } from '../../workspace/changes/contract.ts'
@@ -184,6 +185,12 @@ export type SopRecords = {
   use(id: string): boolean
   /** Closes a question that nobody needs to answer any more. */
   close(id: string, why: string): void
+  /** Returns what a yes to a question would change in the workspace. */
+  changesOf(id: string): Promise<ChangeSet | undefined>
+  /** Returns the digests of the versions of a file that may begin by themselves; without a path those of all files. */
+  enabled(path?: string): readonly string[]
+  /** Lets one version of a file begin by itself, or none. */
+  enable(path: string, digest: string | undefined, by: string): void
   /** Ends the turns whose process died, so that they can continue. */
   recover(): Promise<void>
   written(): void

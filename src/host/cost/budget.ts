@@ -26,6 +26,8 @@ export type MeterOptions = {
   readonly now: Clock
   /** The warnings that were given: each is given once. */
   readonly warned: Set<string>
+  /** A budget that several conversations share. */
+  readonly shared?: Budget | undefined
 }
 
 /** A budget with the names of its settings. */
@@ -53,8 +55,8 @@ export function budgetsOf(limits: LimitsConfig, { agent, conversationId, channel
 }
 
 /** @returns undefined when there is no budget: then nothing is reserved */
-export function meterFor({ limits, memory, add, log, now, warned }: MeterOptions, payer: Payer): Meter | undefined {
-  const budgets = budgetsOf(limits, payer)
+export function meterFor({ limits, memory, add, log, now, warned, shared }: MeterOptions, payer: Payer): Meter | undefined {
+  const budgets = [...budgetsOf(limits, payer), ...(shared ? [shared] : [])]
   if (budgets.length === 0) return undefined
   return async (quote) => {
     const enforced = withPrices(budgets, quote, (warning) => {

@@ -76,6 +76,8 @@ export type HostNotice =
   | { readonly type: 'schedule_fired'; readonly schedule: string; readonly runId?: string }
   /** `state`: good, bad, interrupted; missed and skipped runs only end. */
   | { readonly type: 'schedule_ended'; readonly schedule: string; readonly state: string }
+  /** A run of a procedure began, waits, continues or has ended. */
+  | { readonly type: 'procedure_changed'; readonly procedureRun: string; readonly state: string }
   /**
    * The last event of a subscription that ended by itself. `slow`: the subscriber took events too slowly; `closed`: the host was closed;
    * `failed`: the record cannot be read. Subscribe again with the last `id`. `unauthorized`: the token or the session of the subscriber has ended.

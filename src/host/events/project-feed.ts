@@ -78,6 +78,8 @@ function noticeOf({ type, body }: Pick<JournalEntry, 'type' | 'body'>): Notice |
   if (type === 'schedule.fired') return fired(whose, body)
   if (type === 'schedule.ended')
     return { event: { type: 'schedule_ended', schedule: textIn(body, 'schedule') ?? '', state: textIn(body, 'state') ?? '' } }
+  if (type === 'sop.changed')
+    return { event: { type: 'procedure_changed', procedureRun: textIn(body, 'id') ?? '', state: textIn(body, 'state') ?? '' } }
 }
 
 const isChangeAction = (type: string): type is keyof typeof changeActions => Object.hasOwn(changeActions, type)

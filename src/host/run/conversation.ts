@@ -11,7 +11,7 @@ import { createStreamRedactor } from '../../security/redaction/redact.ts'
 import type { ScheduleInChat } from '../../tools/builtin/schedule.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, ConversationRequest, Setup } from '../api.ts'
 import type { Schedules } from '../contract/schedules-api.ts'
-import type { Payer } from '../cost/budget.ts'
+import type { Budget, Payer } from '../cost/budget.ts'
 import { askedModels, withAnswerRoom } from '../cost/model-window.ts'
 import type { Home } from '../open/open-home.ts'
 import type { ChatPlace } from '../schedules/chat-schedules.ts'
@@ -115,7 +115,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   log('info', 'conversation started', { conversation: conversationId })
   const counting = async () => {
     const payer = payerOf(opening, conversationId)
-    return { memory, payer, meter: (await metersOf(home, setup, payer))() }
+    return { memory, payer, meter: (await metersOf(home, { ...setup, shared: options.budget }, payer))() }
   }
   const endJobs = async (why: string) => toolRuntime.current()?.jobs.endAll(why)
   return {
@@ -231,7 +231,7 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
   const { token } = profile.setup.access ?? {}
   const { config, log, redactor } = profile.setup
   const payer = payerOf(context, begun.conversationId)
-  const meters = await metersOf(home, profile.setup, payer)
+  const meters = await metersOf(home, { ...profile.setup, shared: options.budget }, payer)
   return createRunner({
     conversationId: begun.conversationId,
     channel: options.channel,
@@ -352,17 +352,21 @@ type Meters = (runId?: string) => Meter | undefined
 
 type MeterStore = { readonly memory: Pick<Memory, 'store'>; readonly recorder: Pick<OneWriter, 'add'> }
 
-type Configured = { readonly config: { readonly limits: LimitsConfig }; readonly log: Log }
+type Configured = { readonly config: { readonly limits: LimitsConfig }; readonly log: Log; readonly shared: Budget | undefined }
 
 /**
  * Provides the meters of a conversation's model calls, and loads them only where the configuration has a budget, so that other homes pay
  * nothing.
  */
-async function metersOf({ memory, recorder }: MeterStore, { config, log }: Configured, payer: Omit<Payer, 'runId'>): Promise<Meters> {
+async function metersOf(
+  { memory, recorder }: MeterStore,
+  { config, log, shared }: Configured,
+  payer: Omit<Payer, 'runId'>,
+): Promise<Meters> {
   const { limits } = config
-  if (!hasBudget(limits)) return () => undefined
+  if (!hasBudget(limits) && !shared) return () => undefined
   const { meterFor } = await import('../cost/budget.ts')
-  const options = { limits, memory, add: recorder.add, log, now: Date.now, warned: new Set<string>() }
+  const options = { limits, memory, add: recorder.add, log, now: Date.now, warned: new Set<string>(), shared }
   return (runId) => meterFor(options, { ...payer, ...(runId ? { runId } : {}) })
 }
 

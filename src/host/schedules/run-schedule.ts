@@ -24,7 +24,7 @@ export type UnattendedTurns = {
   /** Refuses a call, because nobody can be asked. */
   refusedBy(conversation: Conversation): (gateId: string, proposal: Proposal) => Promise<void>
   /** Begins the procedure that a message such as `/sop NAME` names. @returns undefined when the text is something else */
-  procedure?(text: string, host: Host, by: string): Promise<string | undefined>
+  procedure?(text: string, host: Host, by: string, to: { readonly place: ScheduleRow }): Promise<string | undefined>
 }
 
 export type RunOptions = Pick<ConversationOptions, 'provider' | 'tools' | 'sandbox'> & {
@@ -75,7 +75,9 @@ async function turnOf(row: ScheduleRow, options: RunOptions, progress: RunProgre
   const result: { answer?: string } = {}
   try {
     const setup = setupOf(host.setup, row)
-    const begun = row.madeInChat ? undefined : await turns.procedure?.(row.message, { ...host, setup }, `schedule ${row.name}`)
+    const begun = row.madeInChat
+      ? undefined
+      : await turns.procedure?.(row.message, { ...host, setup }, `schedule ${row.name}`, { place: row })
     if (begun !== undefined) return { ending: { stop: 'end_turn', code: 'answered', message: '' }, answer: begun }
     const agent = setup.config.defaultAgent === undefined ? {} : (await activeAgentOf(setup)).request
     const access = accessOf(host.setup, row)

@@ -3,6 +3,7 @@
 import type { Clock } from '../../runtime/port.ts'
 import { isLocked } from '../storage-failure.ts'
 import type { Store } from '../store.ts'
+import { noteInHome } from './home-notes.ts'
 import { isAlive } from './process-owner.ts'
 
 /** `asked`: whether an effect happened is unknown, and a person has to say so. */
@@ -24,6 +25,12 @@ export type SopRunRow = {
   readonly owner: string
   readonly started: number
   readonly ended: number | null
+  /** How the turn ended that made it fail; otherwise empty. */
+  readonly code: string
+  readonly outputs: { readonly [name: string]: string }
+  /** The chat that gets its questions and its answer. */
+  readonly channel: string | null
+  readonly recipient: string | null
 }
 
 export type SopStepRow = {
@@ -37,42 +44,51 @@ export type SopStepRow = {
   readonly conversationId: string | null
   /** The approval that it waits for. */
   readonly question: string | null
+  /** How the turn of a failed step ended; otherwise empty. */
+  readonly code: string
 }
 
 export type SopStore = ReturnType<typeof createSopStore>
 
-const runColumns = 'id, name, digest, workspace, inputs, started_by AS startedBy, state, why, owner, started, ended'
-const stepColumns = 'step, attempt, state, place, output, why, conversation_id AS conversationId, question'
+const runColumns =
+  'id, name, digest, workspace, inputs, started_by AS startedBy, state, why, owner, started, ended, code, outputs, channel, recipient'
+const stepColumns = 'step, attempt, state, place, output, why, conversation_id AS conversationId, question, code'
 
-type StoredRun = Omit<SopRunRow, 'inputs'> & { readonly inputs: string }
+type StoredRun = Omit<SopRunRow, 'inputs' | 'outputs'> & { readonly inputs: string; readonly outputs: string }
 
 export function createSopStore(store: Store, now: Clock) {
   const { sql, write } = store
-  const rowOf = (row: StoredRun): SopRunRow => ({ ...row, inputs: JSON.parse(row.inputs) })
+  const rowOf = (row: StoredRun): SopRunRow => ({ ...row, inputs: JSON.parse(row.inputs), outputs: JSON.parse(row.outputs) })
 
   function find(id: string): SopRunRow | undefined {
     const found = sql<StoredRun, [string]>(`SELECT ${runColumns} FROM sop_runs WHERE id = ?`).get(id)
     return found ? rowOf(found) : undefined
   }
 
-  function add(run: Omit<SopRunRow, 'state' | 'why' | 'started' | 'ended'>, text: string): void {
+  function add(run: Omit<SopRunRow, 'state' | 'why' | 'started' | 'ended' | 'code' | 'outputs'>, text: string): void {
+    const columns = 'id, name, digest, workspace, inputs, started_by, state, why, owner, started, channel, recipient'
+    const insert = sql<never, (string | number | null)[]>(
+      `INSERT INTO sop_runs(${columns}) VALUES (?, ?, ?, ?, ?, ?, 'running', '', ?, ?, ?, ?)`,
+    )
     write(() => {
       sql<never, [string, string]>('INSERT OR IGNORE INTO sop_versions VALUES (?, ?)').run(run.digest, text)
-      sql<never, (string | number)[]>(`INSERT INTO sop_runs VALUES (?, ?, ?, ?, ?, ?, 'running', '', ?, ?, NULL)`).run(
+      insert.run(
         ...[run.id, run.name, run.digest, run.workspace, JSON.stringify(run.inputs), run.startedBy],
-        ...[run.owner, now()],
+        ...[run.owner, now(), run.channel, run.recipient],
       )
+      noteInHome(store, now, 'sop.changed', { id: run.id, state: 'running' })
     })
   }
 
   /** Sets the state of a run that has not ended. */
-  function setState(id: string, state: SopState, { why = '', owner = '' } = {}): void {
+  function setState(id: string, state: SopState, { why = '', owner = '', code = '', outputs = {} } = {}): void {
     write(() => {
       const isOver = state === 'done' || state === 'failed' || state === 'cancelled'
       const update = sql<never, (string | number | null)[]>(
-        'UPDATE sop_runs SET state = ?, why = ?, owner = ?, ended = ? WHERE id = ? AND ended IS NULL',
+        'UPDATE sop_runs SET state = ?, why = ?, owner = ?, ended = ?, code = ?, outputs = ? WHERE id = ? AND ended IS NULL',
       )
-      update.run(state, why, owner, isOver ? now() : null, id)
+      const { changes } = update.run(state, why, owner, isOver ? now() : null, code, JSON.stringify(outputs), id)
+      if (changes > 0) noteInHome(store, now, 'sop.changed', { id, state })
     })
   }
 
@@ -108,15 +124,15 @@ function createStepTable({ sql, write }: Store) {
     steps: (id: string) =>
       sql<SopStepRow, [string]>(`SELECT ${stepColumns} FROM sop_steps WHERE run_id = ? ORDER BY place IS NULL, place`).all(id),
     putStep(id: string, row: SopStepRow): void {
-      const { step, attempt, state, place, output, why, conversationId, question } = row
-      const put = sql<never, (string | number | null)[]>('INSERT OR REPLACE INTO sop_steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)')
-      write(() => void put.run(id, step, attempt, state, place, output, why, conversationId, question))
+      const { step, attempt, state, place, output, why, conversationId, question, code } = row
+      const put = sql<never, (string | number | null)[]>('INSERT OR REPLACE INTO sop_steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
+      write(() => void put.run(id, step, attempt, state, place, output, why, conversationId, question, code))
     },
   }
 }
 
 /** Lists runs: for a person, and for a process that stays. */
-function createRunList({ sql }: Store, now: Clock, rowOf: (row: StoredRun) => SopRunRow) {
+function createRunList({ sql, write }: Store, now: Clock, rowOf: (row: StoredRun) => SopRunRow) {
   return {
     textOf: (digest: string) => sql<{ text: string }, [string]>('SELECT text FROM sop_versions WHERE digest = ?').get(digest)?.text,
     /** Returns the runs that have not ended, newest first. */
@@ -138,6 +154,13 @@ function createRunList({ sql }: Store, now: Clock, rowOf: (row: StoredRun) => So
       const dead = running.all().filter(({ owner }) => !isAlive(owner))
       return [...answered.all(now()), ...dead].map(({ id }) => id)
     },
+    /** Returns the runs whose chat may not know yet what they wait for or how they ended, and the ids of the questions that it got. */
+    untold: (channels: readonly string[]) =>
+      sql<{ id: string; told: string }, [string]>(
+        `SELECT id, told FROM sop_runs WHERE channel IN (SELECT value FROM json_each(?)) AND channel IS NOT NULL AND told <> 'end'`,
+      ).all(JSON.stringify(channels)),
+    setTold: (id: string, told: string) =>
+      write(() => void sql<never, [string, string]>('UPDATE sop_runs SET told = ? WHERE id = ?').run(told, id)),
     /** Changes whenever this or another process has written to the database. */
     version() {
       const [own, others] = [

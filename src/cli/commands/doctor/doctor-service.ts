@@ -9,6 +9,7 @@ import { channelSettings } from '../../../config/config.ts'
 import { type ChannelProfile, channelProfileOf, everyone, narrowSetup, profileProblem } from '../../../host/access/channel-profile.ts'
 import type { Schedule, Schedules } from '../../../host/contract/schedules-api.ts'
 import { tryCollector } from '../../../host/events/telemetry/exporter.ts'
+import { enabledVersions } from '../../../host/records/sop-records.ts'
 import { overdueNames } from '../../../host/schedules/schedule-view.ts'
 import { openSchedules } from '../../../host/schedules/schedules.ts'
 import { visionProblem } from '../../../host/setup/vision-provider.ts'
@@ -20,6 +21,7 @@ import { problemWith } from '../../../service/fifo/fifo-folder.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import type { ServiceHint, ServiceManager, ServiceState } from '../../../service/unit/service-run.ts'
 import { findSops, sopTools } from '../../../sop/find-sops.ts'
+import { triggerState } from '../../../sop/triggers.ts'
 import type { Finding } from './doctor-finding.ts'
 
 const what = 'service'
@@ -81,13 +83,16 @@ export async function sopFindings(setup: CliSetup, memory: Memory): Promise<Find
   const waiting = createSopStore(memory.store, Date.now).open()
   if (files.length + waiting.length === 0) return []
   const wrong = files.filter(({ problems }) => problems.length > 0)
+  const sops = { enabled: (path?: string) => enabledVersions(memory.approvals, path).map(({ digest }) => digest) }
+  const changed = files.filter((file) => triggerState({ setup, sops }, file) === 'changed')
   return [
     {
       what: 'procedures',
-      state: wrong.length > 0 ? 'bad' : waiting.length > 0 ? 'note' : 'ok',
+      state: wrong.length > 0 ? 'bad' : waiting.length + changed.length > 0 ? 'note' : 'ok',
       says: `${count(files.length, 'procedure')}, ${wrong.length} with errors; ${count(waiting.length, 'run')} not ended`,
       remedy: [
         ...wrong.map(({ name }) => `braidclaw sop validate ${name}`),
+        ...changed.map(({ name }) => `${name} has changed, so its triggers have stopped: braidclaw sop enable ${name}`),
         ...waiting.slice(0, 5).map(({ id }) => `braidclaw sop status ${id}`),
       ],
     },

@@ -15,7 +15,7 @@ import { openHost } from '../../../host/open/open-host.ts'
 import { withRecords } from '../../../host/open/open-records.ts'
 import { sopRecords } from '../../../host/records/sop-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { cut, flat, visible } from '../../../kit/text.ts'
+import { cut, flat, visible, visibleLines } from '../../../kit/text.ts'
 import type { SopRunRow, SopStepRow } from '../../../memory/journal/sop-store.ts'
 import { findSop, findSops, sopTools } from '../../../sop/find-sops.ts'
 import { beginSop, cancelRun, existingRun, runSop, type SopRun, type SopTurns, showRun } from '../../../sop/run-sop.ts'
@@ -28,7 +28,7 @@ const turnFlags = { ...modelFlag, ...sandboxFlag, ...approveFlag, ...autonomyFla
 type TurnFlags = Given<typeof turnFlags>
 const runArg = { run: { type: 'text', about: 'The id of a run, the beginning of one, or "last"' } } as const
 
-const exits = [[1, 'a step failed'], [4, 'it waits for a person'], 9, 130] as const
+const exits = [[1, 'a step failed'], [4, 'it waits for a person'], 6, 9, 130] as const
 
 export const run = command({
   flags: {
@@ -183,7 +183,8 @@ async function withTurns(
   }
 }
 
-function codeOf({ state }: SopRun, wasStopped: boolean): number {
+function codeOf({ state, code }: SopRun, wasStopped: boolean): number {
+  if (state === 'failed' && code === 'budget') return exitCodes.budget
   if (state === 'done') return 0
   if (state === 'waiting' || state === 'asked') return exitCodes.approval_needed
   return state === 'cancelled' || wasStopped ? exitCodes.cancelled : exitCodes.error
@@ -211,7 +212,8 @@ function runLine({ id, name, state, started, why }: SopRunRow): string {
 }
 
 function runText({ steps, ...row }: SopRun): string {
-  return [`${runLine(row)}\n`, ...steps.map((step) => `  ${stepText(step)}\n`)].join('')
+  const outputs = Object.entries(row.outputs).map(([name, text]) => `${name}:\n${visibleLines(text).trimEnd()}\n`)
+  return [`${runLine(row)}\n`, ...steps.map((step) => `  ${stepText(step)}\n`), ...outputs].join('')
 }
 
 export const status = command({

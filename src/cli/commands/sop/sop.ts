@@ -1,9 +1,14 @@
-/** Implements `sop list | validate | show`: it reads the procedures and says what is wrong with them. */
+/** Implements `sop list | validate | show | verify | enable | disable`: it reads the procedures, says what is wrong, and lets them begin by themselves. */
 
+import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import { readConfigFile } from '../../../config/text/read-toml-file.ts'
+import { withRecords } from '../../../host/open/open-records.ts'
+import { sopRecords } from '../../../host/records/sop-records.ts'
+import { openSchedules } from '../../../host/schedules/schedules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count, visible, visibleLines } from '../../../kit/text.ts'
 import { findSop, findSops, parseSop, problemLines, type SopFile, sopTools } from '../../../sop/find-sops.ts'
+import { assertEnabled, enableSop, triggerState, triggerText } from '../../../sop/triggers.ts'
 import { mostVerified, verifySop } from '../../../sop/verify-sop.ts'
 import { command } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
@@ -19,12 +24,14 @@ export const list = command({
   async run(context, { json = false, workspace }) {
     const setup = loadSetup(context, { workspace })
     const found = await findSops(setup, await sopTools(setup))
-    const items = found.map(({ name, path, where, digest, sop, problems }) => ({
+    const states = await withRecords(setup, (base) => found.map((file) => triggerState({ setup, sops: sopRecords(base) }, file)))
+    const items = found.map(({ name, path, where, digest, sop, problems }, at) => ({
       ...{ name, description: sop.description, where, path, digest, steps: sop.steps.length, problems: problems.length },
+      triggers: states[at] ?? 'none',
     }))
-    const lines = items.map(({ name, description, problems, path }) => {
+    const lines = items.map(({ name, description, problems, path, triggers }) => {
       const what = problems > 0 ? `${count(problems, 'problem')}; see: braidclaw sop validate ${name}` : description
-      return `${name.padEnd(20)} ${what}  (${visible(path)})`
+      return `${name.padEnd(20)} ${what}  (${visible(path)})${triggers === 'none' ? '' : `  [triggers: ${triggers}]`}`
     })
     printList(context, { items, json, lines, none: `no procedures yet; write ${setup.paths.home}/sops/NAME/SOP.toml (docs/sop.md)` })
   },
@@ -106,5 +113,48 @@ begins after a failure that ends the run, and what changes something runs only a
       bounded: () => `${count(states, 'state')} were explored, and there are more: nothing is proved; use fewer steps in one group`,
     }
     throw new CliExit(exitCodes.error, json ? '' : `error: ${name}: ${why[outcome]()}`)
+  },
+})
+
+export const enable = command({
+  flags: { yes: { type: 'boolean', about: 'Enable it without a question' }, ...workspaceFlag },
+  args: { name: { type: 'text', about: 'Name of the procedure', complete: 'sops' } },
+  examples: [
+    ['daily-check', 'shows the file and what begins it, and asks'],
+    ['daily-check --yes', 'enables the version that is there now'],
+  ],
+  details: () => 'A later change of the file stops its triggers, until you enable it again.',
+  exits: [4, 5],
+  async run(context, { yes = false, workspace }, { name }) {
+    const setup = loadSetup(context, { workspace })
+    const file = await findSop(setup, await sopTools(setup), name)
+    const { stdout } = context.process
+    await withRecords(setup, async (base) => {
+      const at = { setup, sops: sopRecords(base), schedules: openSchedules(setup, base.memory) }
+      assertEnabled(at, file, ['off', 'changed'])
+      stdout.write(`# ${visible(file.path)}\n${visibleLines(file.text)}\nIt begins by itself, with your rights, by:\n`)
+      for (const trigger of file.sop.triggers) stdout.write(`  ${visible(triggerText(trigger))}\n`)
+      const ask = yes ? undefined : terminalPrompt(context)
+      if (!yes && !ask)
+        throw new CliExit(exitCodes.approval_needed, `error: nobody can be asked here; run: braidclaw sop enable ${name} --yes`)
+      const answer = await ask?.(`Let exactly this version of ${name} begin by itself? [y/N] `)
+      if (!yes && !/^y(es)?$/i.test(answer?.trim() ?? '')) throw new CliExit(exitCodes.denied, `error: ${name} was not enabled`)
+      enableSop(at, file, 'operator')
+    })
+    stdout.write(`enabled: ${name}\n`)
+  },
+})
+
+export const disable = command({
+  flags: workspaceFlag,
+  args: { name: { type: 'text', about: 'Name of the procedure', complete: 'sops' } },
+  examples: [['daily-check', 'only a person begins it from now on']],
+  async run(context, { workspace }, { name }) {
+    const setup = loadSetup(context, { workspace })
+    const file = (await findSops(setup, new Map())).find((each) => each.name === name) ?? (await findSop(setup, new Map(), name))
+    await withRecords(setup, (base) =>
+      enableSop({ sops: sopRecords(base), schedules: openSchedules(setup, base.memory) }, file, 'operator', true),
+    )
+    context.process.stdout.write(`disabled: ${name}\n`)
   },
 })
