@@ -9,7 +9,7 @@ import { type FilledControl, fillControl } from '../test/control/support/filled-
 import { filledHome } from '../test/support/filled-home.ts'
 import type { Gateway } from '../test/support/gateway.ts'
 
-const pages = ['now', 'talk', 'runs', 'memory', 'tools', 'schedules', 'cost', 'proof'] as const
+const pages = ['now', 'talk', 'runs', 'memory', 'tools', 'schedules', 'procedures', 'cost', 'proof'] as const
 const looks = [
   { name: '', colorScheme: 'light', viewport: { width: 1100, height: 760 } },
   { name: '-dark', colorScheme: 'dark', viewport: { width: 1100, height: 760 } },
@@ -59,6 +59,7 @@ async function pictures(browser: Browser, { url, token, ask }: Gateway, { name, 
     talk: `talk/${titled?.id ?? ''}`,
     runs: `runs/${typo?.id ?? ''}`,
     memory: 'memory/typo notes',
+    procedures: `procedures/${(await ask('/sops/runs')).body.runs[0]?.id ?? ''}`,
   }
   for (const each of pages) {
     await page.goto(`${url}/#/${places[each] ?? each}`)

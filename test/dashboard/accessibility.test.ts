@@ -32,6 +32,9 @@ const pages: readonly (readonly [path: string, shows: string])[] = [
   ['memory/typo notes', 'Open the conversation'],
   ['tools', 'Commands that never run'],
   ['schedules', 'Add a schedule'],
+  ['procedures', 'cron 0 9 * * mon'],
+  ['procedures/release', 'Run it'],
+  ['procedures/PROCEDURE', 'A procedure asks'],
   ['cost', 'anthropic/claude-sonnet-4-5'],
   ['proof', 'file_list'],
 ]
@@ -62,5 +65,6 @@ for (const [path, shows] of isDeep ? pages : pages.slice(1, 2))
 async function addressOf({ ask }: Gateway, path: string): Promise<string> {
   const [conversations, runs] = [(await ask('/conversations')).body.conversations, (await ask('/runs')).body.runs]
   const run = runs.find(({ prompt }: { prompt?: string }) => prompt === 'Correct the typo in the notes')
-  return path.replace('CONVERSATION', conversations.at(-1).id).replace('RUN', run.id)
+  const [procedure] = (await ask('/sops/runs')).body.runs
+  return path.replace('PROCEDURE', procedure.id).replace('CONVERSATION', conversations.at(-1).id).replace('RUN', run.id)
 }

@@ -13,6 +13,29 @@ const config = minimumConfig
   .replace('kind = "mock"\n', 'kind = "mock"\nprice_input = 3\nprice_output = 15\n')
 const limits = '\n[limits]\ndaily_usd = 0.5\nchannel_daily_tokens = 60000\n'
 
+const release = `name = "release"
+description = "Look at what is there, and write the notes of a release."
+[inputs.version]
+description = "The version to release"
+default = "1.2.0"
+[[triggers]]
+schedule = "0 9 * * mon"
+[[steps]]
+id = "list"
+kind = "tool"
+tool = "file_list"
+args = { path = "." }
+[[steps]]
+id = "ok"
+kind = "approval"
+prompt = "Write the notes of {{ inputs.version }}?"
+[[steps]]
+id = "notes"
+kind = "tool"
+tool = "file_write"
+args = { path = "release.md", content = "Version {{ inputs.version }}" }
+`
+
 const usage = { input_tokens: 4200, output_tokens: 380 }
 const call = (name: string, args: object) => ({ tool_calls: [{ name, arguments: args }], usage })
 const says = (text: string) => ({ text, usage })
@@ -49,6 +72,8 @@ export async function filledHome(): Promise<FilledHome> {
   const server = await gateway(at, [], { env: { BRAIDCLAW_MOCK_FIXTURE: at.fixture(replies) }, timeoutMs: 280_000 })
   await talk(server)
   await plan(server)
+  at.file('sops/release/SOP.toml', release)
+  await server.ask('/sops/release/runs', {})
   await pay({ name: 'weeks of use', argv: ['sqlite3', '-cmd', '.timeout 30000', join(at.home, '.braidclaw/memory.sqlite'), weeks()] })
   return {
     at,

@@ -207,6 +207,7 @@ export const sopDetails = z.object({
   inputs: z.record(z.string(), z.object({ description: z.string(), default: z.string().optional() })),
   plan: z.array(z.looseObject({ id: z.string(), kind: z.enum(['tool', 'agent', 'approval']), tool: z.string(), prompt: z.string() })),
 })
+export type SopDetails = z.infer<typeof sopDetails>
 export const sopRun = z.looseObject({
   ...{
     id: z.string(),
@@ -225,6 +226,8 @@ const sopStep = z.looseObject({
   conversation_id: z.string().nullable(),
 })
 export const sopRunDetails = z.looseObject({ ...sopRun.shape, steps: z.array(sopStep) })
+export type SopRunFacts = z.infer<typeof sopRun>
+export type SopRunDetails = z.infer<typeof sopRunDetails>
 
 /** Spells the names of a record's own fields as the gateway's JSON does: `conversationId` becomes `conversation_id`. */
 type Spelled<Name> = Name extends `${infer Head}${infer Tail}`

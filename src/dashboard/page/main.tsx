@@ -12,6 +12,7 @@ import { approvals, attempt, may, me, notice, place, refresh, status, stopped, t
 import { Cost } from './views/cost.tsx'
 import { Memory } from './views/memory.tsx'
 import { Now } from './views/now.tsx'
+import { Procedures } from './views/procedures.tsx'
 import { Proof } from './views/proof.tsx'
 import { Runs } from './views/run.tsx'
 import { Schedules } from './views/schedules.tsx'
@@ -26,6 +27,7 @@ const pages: readonly PageRow[] = [
   { path: 'memory', name: 'Memory', View: Memory },
   { path: 'tools', name: 'Tools and rules', View: Tools },
   { path: 'schedules', name: 'Schedules', View: Schedules },
+  { path: 'procedures', name: 'Procedures', View: Procedures },
   { path: 'cost', name: 'Cost', View: Cost },
   { path: 'proof', name: 'Proof', View: Proof },
 ]
@@ -93,7 +95,7 @@ function Frame() {
 function refreshing(): () => void {
   const state: { late?: ReturnType<typeof setTimeout> } = {}
   const end = listen(({ event }) => {
-    if (state.late !== undefined || !/^(approval_|estop|run_|changes_)/.test(event.type)) return
+    if (state.late !== undefined || !/^(approval_|estop|run_|changes_|procedure_)/.test(event.type)) return
     state.late = setTimeout(() => {
       delete state.late
       void refresh()

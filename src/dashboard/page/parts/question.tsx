@@ -11,8 +11,9 @@ import { Diff, riskKind, Tag, Time } from './small.tsx'
 import { Input } from './turn.tsx'
 
 export function Question({ approval, marked = false }: { readonly approval: Approval; readonly marked?: boolean }) {
-  const { id, tool, risk, reason, summary, created, expires, about } = approval
+  const { id, tool, risk, reason, summary, created, expires } = approval
   const [note, setNote] = useState('')
+  const isOfProcedure = tool.startsWith('sop.')
   const card = useRef<HTMLElement>(null)
   // The second click of a double click may meet the question that took the place of this one.
   const answer = (decision: 'allow' | 'deny') => (event: MouseEvent) => {
@@ -34,7 +35,7 @@ export function Question({ approval, marked = false }: { readonly approval: Appr
     >
       <div class="row spread">
         <div class="row">
-          <strong>{about === 'changes' ? `May the changes of ${tool} enter the workspace?` : `May ${tool} run?`}</strong>
+          <strong>{askingOf(approval)}</strong>
           <Tag kind={riskKind(risk)}>{risk} risk</Tag>
         </div>
         <span class="quiet small">
@@ -42,7 +43,7 @@ export function Question({ approval, marked = false }: { readonly approval: Appr
         </span>
       </div>
       <p class="mono">{summary}</p>
-      <Exactly approval={approval} />
+      {!isOfProcedure && <Exactly approval={approval} />}
       <p class="quiet small">
         Why it asks: {reason}. Without an answer by <Time at={expires} /> it is denied.
       </p>
@@ -67,10 +68,18 @@ export function Question({ approval, marked = false }: { readonly approval: Appr
         <p class="quiet">Your token may not answer questions.</p>
       )}
       <p class="quiet small">
-        <a href={`#/talk/${approval.conversation_id}`}>The conversation</a> · <span class="mono">{id}</span>
+        <a href={`#/${isOfProcedure ? 'procedures' : 'talk'}/${approval.conversation_id}`}>
+          {isOfProcedure ? 'The run' : 'The conversation'}
+        </a>{' '}
+        · <span class="mono">{id}</span>
       </p>
     </article>
   )
+}
+
+function askingOf({ tool, about }: Approval): string {
+  if (tool.startsWith('sop.')) return 'A procedure asks'
+  return about === 'changes' ? `May the changes of ${tool} enter the workspace?` : `May ${tool} run?`
 }
 
 /** Shows the difference of the changes, or the input of the call. */
