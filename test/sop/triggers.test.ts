@@ -46,6 +46,8 @@ test('in the home, too, nothing begins before a person enabled it; a person with
   writeSop(at, 'work', work())
   const asked = await at.run(['sop', 'enable', 'work'], { through: alone })
   expect([asked.code, asked.stdout.includes('a request with the token "builder"'), await triggersIn(at)]).toEqual([4, true, 'off'])
+  const no = await at.terminal(['sop', 'enable', 'work'], [['[y/N]', 'n\r']])
+  expect([no.code, no.stdout.includes('work was not enabled'), await triggersIn(at)]).toEqual([3, true, 'off'])
   await using server = await gateway(at, full)
   expect((await server.ask('/sops/work/webhook', {})).body.error.message).toContain('was not enabled by a person')
   expect([await runsIn(at), (await server.ask('/schedules')).body.schedules]).toEqual([[], []])

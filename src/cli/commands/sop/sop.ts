@@ -124,7 +124,7 @@ export const enable = command({
     ['daily-check --yes', 'enables the version that is there now'],
   ],
   details: () => 'A later change of the file stops its triggers, until you enable it again.',
-  exits: [4, 5],
+  exits: [3, 4],
   async run(context, { yes = false, workspace }, { name }) {
     const setup = loadSetup(context, { workspace })
     const file = await findSop(setup, await sopTools(setup), name)
