@@ -81,7 +81,7 @@ export async function enabledSop({ setup, records }: Host, name: string, fits: (
 /** Returns the name of a procedure with a version that a person enabled, which a message begins, and the input that the message has. */
 export async function namedByMessage(text: string, { setup, records }: Host) {
   const { sops } = await records()
-  if (!sops.enabled()) return undefined
+  if (sops.enabled().length === 0) return undefined
   const message = text.trim()
   for (const file of await findSops(setup, new Map()))
     for (const { message: begins = '', input } of sops.enabled(file.path).length > 0 ? file.sop.triggers : []) {

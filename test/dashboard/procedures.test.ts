@@ -40,10 +40,13 @@ args = { path = "a.txt", content = "{{ inputs.text }}" }
 test('a procedure is run with an input, its run is followed live, its question is answered there, and a waiting run is cancelled', async () => {
   using at = home()
   writeSop(at, 'work', work)
+  writeSop(at, 'ask', 'name = "ask"\n[[steps]]\nid = "ok"\nkind = "approval"\nprompt = "Yes?"\n')
   writeSop(at, 'wrong', 'name = "wrong"\n[[steps]]\nid = "a"\nkind = "tol"\n')
   await using server = await gateway(at, ['--autonomy', 'full'])
   await using visit = await open(server, { at: 'procedures' })
   const { page, complaints } = visit
+  const wrong: string[] = []
+  page.on('response', (response) => void (response.ok() || wrong.push(response.url())))
   await page.getByRole('article', { name: 'Procedure wrong' }).getByText('SOP.toml:4:1').waitFor()
   const card = page.getByRole('article', { name: 'Procedure work' })
   await card.getByText('a request with the token "builder"').waitFor()
@@ -61,15 +64,15 @@ test('a procedure is run with an input, its run is followed live, its question i
   await page.getByRole('heading', { name: 'result' }).waitFor()
   expect(await page.getByRole('group', { name: 'Result result' }).textContent()).toBe(`wrote ${hostile}`)
   await until(() => existsSync(join(at.workspace, 'a.txt')))
-  await page.getByRole('link', { name: 'work', exact: true }).click()
-  const second = (await server.ask('/sops/work/runs', { inputs: { text: 'two' } })).body.id
+  await page.getByRole('link', { name: 'Procedures' }).click()
+  const second = (await server.ask('/sops/ask/runs', {})).body.id
   await page.locator(`a[href="#/procedures/${second}"]`).getByText('waiting').waitFor()
   await page.locator(`a[href="#/procedures/${second}"]`).click()
   await page.getByRole('button', { name: 'Resume' }).click()
   await page.getByText(`Continued: ${second}`).waitFor()
   await page.getByRole('button', { name: 'Cancel' }).click()
   await page.getByText('cancelled', { exact: true }).first().waitFor()
-  expect([await page.locator('main img').count(), complaints]).toEqual([0, []])
+  expect([await page.locator('main img').count(), complaints, wrong]).toEqual([0, [], []])
   const reads = await tokenOf(at, 'reads', '--scope', 'read')
   await using other = await open({ ...server, token: reads }, { at: 'procedures/work' })
   await other.page.getByText('file_list {"path":"."}').waitFor()
