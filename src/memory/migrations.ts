@@ -265,7 +265,7 @@ CREATE TABLE sop_steps(
   conversation_id TEXT, question TEXT, PRIMARY KEY (run_id, step)
 ) STRICT, WITHOUT ROWID;
 `,
-  // `code`: how the turn of a failed step ended. `channel`, `recipient`: the chat that gets questions and the answer; `told`: the ids of those
+  // `code`: how the turn of a failed step ended. `channel`, `recipient`: the chat that gets questions and the answer; `notified`: the ids of those
   // questions that it got, or "end".
   `
 ALTER TABLE sop_steps ADD COLUMN code TEXT NOT NULL DEFAULT '';
@@ -273,8 +273,8 @@ ALTER TABLE sop_runs ADD COLUMN code TEXT NOT NULL DEFAULT '';
 ALTER TABLE sop_runs ADD COLUMN outputs TEXT NOT NULL DEFAULT '{}';
 ALTER TABLE sop_runs ADD COLUMN channel TEXT;
 ALTER TABLE sop_runs ADD COLUMN recipient TEXT;
-ALTER TABLE sop_runs ADD COLUMN told TEXT NOT NULL DEFAULT '';
-CREATE INDEX sop_runs_untold ON sop_runs(channel) WHERE channel IS NOT NULL AND told <> 'end';
+ALTER TABLE sop_runs ADD COLUMN notified TEXT NOT NULL DEFAULT '';
+CREATE INDEX sop_runs_unnotified ON sop_runs(channel) WHERE channel IS NOT NULL AND notified <> 'end';
 `,
 ]
 

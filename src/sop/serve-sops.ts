@@ -93,15 +93,15 @@ function createTeller({ setup: { log } }: Host, { sops, approvals }: HostRecords
     open.set(gateId, { chat, close })
   }
 
-  async function tellRun(id: string, told: string): Promise<void> {
+  async function tellRun(id: string, notified: string): Promise<void> {
     const { steps, ...run } = showRun({ sops }, id)
     const chat = { channel: run.channel ?? '', recipient: run.recipient ?? '' }
     const asked = steps.flatMap(({ question }) => (question === null ? [] : (sops.question(question) ?? [])))
     for (const question of asked)
-      if (!question.isOver && !open.has(question.id)) await askAbout(question, chat, told.split(' ').includes(question.id))
+      if (!question.isOver && !open.has(question.id)) await askAbout(question, chat, notified.split(' ').includes(question.id))
     if (run.ended !== null) await send(chat, answerOfRun({ ...run, steps }))
     const now = run.ended === null ? asked.map((question) => question.id).join(' ') : 'end'
-    if (now !== told) sops.runs.setTold(id, now)
+    if (now !== notified) sops.runs.setNotified(id, now)
   }
 
   async function tellAll(): Promise<void> {
@@ -111,16 +111,19 @@ function createTeller({ setup: { log } }: Host, { sops, approvals }: HostRecords
       open.delete(id)
       close()
       if (!decidedBy?.startsWith(`${chat.channel} `))
-        await send(chat, `[closed: ${summary}: ${ended} by ${visible(decidedBy ?? 'nobody in time')}]`)
+        await send(chat, `[closed: ${summary}: ${ended} by ${visible(decidedBy ?? 'nobody in time')}]`).catch(noteFailure)
     }
-    for (const { id, told } of sops.runs.untold([...channels.keys()])) await tellRun(id, told)
+    // A chat that cannot be reached does not keep the others waiting.
+    for (const { id, notified } of sops.runs.unnotified([...channels.keys()])) await tellRun(id, notified).catch(noteFailure)
   }
+
+  const noteFailure = (error: unknown) => log('warn', 'chat not notified of a procedure', { why: errorText(error) })
 
   return () => {
     if (state.isBusy) return
     state.isBusy = true
     tellAll()
-      .catch((error: unknown) => log('warn', 'chat not told of a procedure', { why: errorText(error) }))
+      .catch(noteFailure)
       .finally(() => {
         state.isBusy = false
       })

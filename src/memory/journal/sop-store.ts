@@ -155,12 +155,12 @@ function createRunList({ sql, write }: Store, now: Clock, rowOf: (row: StoredRun
       return [...answered.all(now()), ...dead].map(({ id }) => id)
     },
     /** Returns the runs whose chat may not know yet what they wait for or how they ended, and the ids of the questions that it got. */
-    untold: (channels: readonly string[]) =>
-      sql<{ id: string; told: string }, [string]>(
-        `SELECT id, told FROM sop_runs WHERE channel IN (SELECT value FROM json_each(?)) AND channel IS NOT NULL AND told <> 'end'`,
+    unnotified: (channels: readonly string[]) =>
+      sql<{ id: string; notified: string }, [string]>(
+        `SELECT id, notified FROM sop_runs WHERE channel IN (SELECT value FROM json_each(?)) AND channel IS NOT NULL AND notified <> 'end'`,
       ).all(JSON.stringify(channels)),
-    setTold: (id: string, told: string) =>
-      write(() => void sql<never, [string, string]>('UPDATE sop_runs SET told = ? WHERE id = ?').run(told, id)),
+    setNotified: (id: string, notified: string) =>
+      write(() => void sql<never, [string, string]>('UPDATE sop_runs SET notified = ? WHERE id = ?').run(notified, id)),
     /** Changes whenever this or another process has written to the database. */
     version() {
       const [own, others] = [
