@@ -193,7 +193,7 @@ describe('what holds', () => {
         telegram: { enabled: false, tokenEnv: 'TELEGRAM_BOT_TOKEN', profile: 'chat', users: [], approvers: [], ...photos },
         http: { enabled: false, host: '127.0.0.1', port: 4127, allowedHosts: [], profile: 'chat' },
       },
-      tools: { dir: `/home/ann/.braidclaw/tools`, executables: [], env: ['SHELLCLAW_STUB'], backend: 'native' },
+      tools: { dir: `/home/ann/.braidclaw/tools`, executables: [], env: ['SHELLCLAW_STUB'], backend: 'native', browser: false },
       memory: {
         backend: 'sqlite',
         path: '/home/ann/.braidclaw/memory.sqlite',

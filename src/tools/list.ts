@@ -22,7 +22,7 @@ import { type ShellTimes, type ToolKind, toolFrom } from './tool-kind.ts'
 
 /** The dependencies through which tools reach files, processes, the network and the user. */
 export type ToolDeps = {
-  readonly files: Omit<Workspace, 'readBytes' | 'previewEdit'>
+  readonly files: Omit<Workspace, 'readBytes' | 'writeBytes' | 'previewEdit'>
   readonly spawn: Spawn
   readonly planOf: (planHash: string) => ShellPlan | undefined
   /** Absent: no command runs in the background. */

@@ -26,4 +26,5 @@ export const toolRows = {
     absent: 'the first that has a key (docs/tools.md)',
     about: 'Who answers the tool web_search.',
   },
+  browser: { type: 'boolean', default: false, about: 'Offer the tool browser where Chromium is installed (docs/browser.md).' },
 } as const satisfies Rows

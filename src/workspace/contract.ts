@@ -144,6 +144,8 @@ export type Workspace = {
   list(path: string, options: { readonly depth?: number; readonly maxEntries: number }): FolderListing | FileRefusal
   /** Replaces the whole file or creates it, with missing folders. A reader sees the old text or the new text, never a mixture. */
   writeText(path: string, text: string, by?: By): WriteResult | FileRefusal
+  /** Does the same with bytes that are no text. */
+  writeBytes(path: string, bytes: Uint8Array, by?: By): WriteResult | FileRefusal
   /** Replaces the only occurrence of `find`; refuses when there are none or several. */
   editText(path: string, change: { readonly find: string; readonly put: string }, by?: By): Edited | FileRefusal
   /** Deletes a file, a link (not what it leads to) or a folder; a folder with something in it only when `recursive`. Never rejects. */

@@ -8,7 +8,7 @@ import { createLocator, kindOf, type Locator, quote } from './locate-path.ts'
 import { contentOf, readBytes, readText, scan, stat } from './read-file.ts'
 import { children, sizeOf, walk } from './walk.ts'
 import { editText, previewEdit } from './write/edit.ts'
-import { writeText } from './write/write-file.ts'
+import { writeBytes, writeText } from './write/write-file.ts'
 
 export type WorkspaceOptions = { readonly root: string; readonly check: Check; readonly home?: string; readonly originals?: Originals }
 
@@ -24,6 +24,7 @@ export function openWorkspace({ originals, ...options }: WorkspaceOptions): Work
     readBytes: (path, limits) => readBytes(locator, path, limits),
     list: (path, limits) => list(locator, path, limits),
     writeText: (path, text, by) => writeText(locator, path, text, { originals, by }),
+    writeBytes: (path, bytes, by) => writeBytes(locator, path, bytes, { originals, by }),
     editText: (path, change, by) => editText(locator, path, change, { originals, by }),
     delete: (path, { recursive, by }) => deleteEntry({ locator, given: path, recursive, originals, by }),
     previewEdit: (path, change) => previewEdit(locator, path, change),

@@ -16,7 +16,7 @@ import type { Instructions } from '../setup/project-instructions.ts'
 import { historyTokens, shellTimesOf } from '../setup/run-limits.ts'
 import { assertWorkspaceExists } from '../setup/workspace-folder.ts'
 import type { ToolRuntime, ToolSelection } from '../toolset/contract.ts'
-import { builtInSpecs, hasTools, searchTools, specOf } from '../toolset/tool-selection.ts'
+import { builtInSpecs, hasTools, optionalTools, specOf } from '../toolset/tool-selection.ts'
 
 type PromptBuilderOptions = {
   readonly setup: Setup
@@ -112,8 +112,8 @@ export function createPromptBuilder(options: PromptBuilderOptions) {
 async function specs({ setup, tools, toolRuntime, instructions }: PromptBuilderOptions): Promise<readonly ToolSpec[]> {
   const { config, access } = setup
   const limited = { shellTimes: shellTimesOf(config.limits), toolsAllow: allowedTools(config), schedules: access?.schedules }
-  const search = () => searchTools(config.tools.webSearch, setup.context.env)
-  if (!tools.more) return builtInSpecs(tools, { ...limited, more: [...((await instructions?.tools()) ?? []), ...(await search())] })
+  if (!tools.more)
+    return builtInSpecs(tools, { ...limited, more: [...((await instructions?.tools()) ?? []), ...(await optionalTools(setup))] })
   return (await (await toolRuntime()).refresh()).map(specOf)
 }
 

@@ -49,7 +49,7 @@ import type { ToolPorts } from './hooks/hook.ts'
 import { createGet } from './network.ts'
 import { createConfinement, type SandboxPool } from './sandbox/command-sandbox.ts'
 import { createJobs } from './sandbox/jobs.ts'
-import { builtInTools, searchTools, warnOfUnknown } from './tool-selection.ts'
+import { builtInTools, optionalTools, warnOfUnknown } from './tool-selection.ts'
 
 export type ToolRuntimeOptions = {
   readonly setup: Setup
@@ -175,8 +175,10 @@ export async function createToolRuntime({
     return found.search(intent).map(lineOf)
   }
   const further = (await instructions?.tools()) ?? []
-  const searching = (await searchTools(config.tools.webSearch, context.env)).map((kind) => toolFrom(kind, { get }))
-  const selected = [...own, ...further.map((kind) => toolFrom(kind, { discover })), ...searching].filter(
+  const browser = lazy(async () => (await import('./sandbox/browser-tool.ts')).openPages({ policy, limits, env: context.env }))
+  const pages = async () => (await browser.get()).pages()
+  const optional = (await optionalTools(setup)).map((kind) => toolFrom(kind, { get, pages, files: workspace }))
+  const selected = [...own, ...further.map((kind) => toolFrom(kind, { discover })), ...optional].filter(
     ({ name }) => (builtIn === 'all' || builtIn.includes(name)) && (scheduleInChat !== undefined || name !== 'schedule'),
   )
 
@@ -270,7 +272,7 @@ export async function createToolRuntime({
     const refusal = (await gate()).holds(call, judgement.plan) ? undefined : changed(judgement.plan, await judge(call))
     if (refusal !== undefined) return refusal
     const tool = kit().tools.find(({ name }) => name === call.name)
-    const dry = dryRun ? refusedInDryRun(tool, call.name === 'shell' || isWithoutEffects(sourced(call.name))) : undefined
+    const dry = dryRun ? refusedInDryRun(tool, call.input, call.name === 'shell' || isWithoutEffects(sourced(call.name))) : undefined
     if (dry !== undefined) return dry
     if (call.name === 'shell' && call.input.background === true) starts.set(call.id, action)
     const ran = await withGitFailure(policy.workspace, call.name, await kit().execute(action, signal))
@@ -384,6 +386,7 @@ export async function createToolRuntime({
     async close() {
       ending.abort()
       await jobs.endAll('the conversation ended')
+      await browser.current()?.close()
       commands.close()
       views.current()?.close()
       confinement.close()

@@ -2,9 +2,12 @@
 
 import { existsSync } from 'node:fs'
 import { didYouMean } from '../../kit/text.ts'
-import type { Log, Message, Provider, ToolSpec } from '../../runtime/port.ts'
+import type { Log, Message, Provider, Schema, ToolSpec } from '../../runtime/port.ts'
+import type { BrowserDeps } from '../../tools/browser/browser.ts'
+import type { Get } from '../../tools/builtin/http.ts'
 import { toolKinds } from '../../tools/list.ts'
-import type { ShellTimes } from '../../tools/tool-kind.ts'
+import type { ShellTimes, ToolKind } from '../../tools/tool-kind.ts'
+import type { HostContext, Setup } from '../api.ts'
 import type { StandingSetup, ToolSelection } from './contract.ts'
 
 export function hasTools({ builtIn, more }: ToolSelection): boolean {
@@ -22,6 +25,10 @@ export function hasStandingTools({ config: { tools }, paths: { home } }: Standin
 }
 
 export const builtInTools: ToolSelection = { builtIn: 'all' }
+
+type OptionalTool = ToolKind<Schema, { readonly get: Get } & BrowserDeps>
+
+type OptionalSetup = Pick<Setup, 'config'> & { readonly context: Pick<HostContext, 'env'> }
 
 export type Limited = {
   readonly shellTimes: ShellTimes
@@ -43,13 +50,15 @@ export function builtInSpecs(
     .map(specOf)
 }
 
-/** Returns web_search where there is a key or an address for it. */
-export async function searchTools(chosen: string | undefined, env: { readonly [name: string]: string | undefined }) {
+/** Returns the tools that need something of the person: web_search a key or an address, browser a setting and Chromium. */
+export async function optionalTools({ config: { tools }, context: { env } }: OptionalSetup): Promise<readonly OptionalTool[]> {
   const isFound = env.BRAVE_API_KEY ?? env.TAVILY_API_KEY ?? env.EXA_API_KEY ?? env.SEARXNG_URL
-  return isFound ? (await import('../../tools/builtin/web_search.ts')).webSearchTools(chosen, env) : []
+  const searching = isFound ? (await import('../../tools/builtin/web_search.ts')).webSearchTools(tools.webSearch, env) : []
+  const browsing = tools.browser ? (await import('./sandbox/browser-tool.ts')).browserTools(env) : []
+  return [...searching, ...browsing]
 }
 
-export const builtInNames: readonly string[] = [...toolKinds.map(({ name }) => name), 'discover', 'web_search']
+export const builtInNames: readonly string[] = [...toolKinds.map(({ name }) => name), 'discover', 'web_search', 'browser']
 
 export function specOf({ name, description, parameters }: ToolSpec): ToolSpec {
   return { name, description, parameters }

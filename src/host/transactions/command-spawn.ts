@@ -4,11 +4,12 @@
  */
 
 import { relative } from 'node:path'
+import type { JsonObject } from '../../kit/json.ts'
 import { lazy } from '../../kit/lazy.ts'
 import { quote } from '../../kit/text.ts'
 import type { ToolOutcome } from '../../runtime/event.ts'
 import { notApplied } from '../../runtime/outcome.ts'
-import type { ChangePorts, Tool } from '../../runtime/port.ts'
+import type { ChangePorts, Tool, Touch } from '../../runtime/port.ts'
 import type { Ahead, Loopback } from '../../sandbox/contract.ts'
 import type { ReadRepository } from '../../security/command/transfer.ts'
 import type { Policy } from '../../security/policy.ts'
@@ -124,9 +125,14 @@ export function dryRunSpawn({ spawn, hasViews }: Confining): Spawn {
 }
 
 /** Refuses the tools that write. @param isCommand whether the tool starts a confined child */
-export function refusedInDryRun(tool: Pick<Tool, 'name' | 'risk'> | undefined, isCommand: boolean): ToolOutcome | undefined {
-  if (isCommand || tool?.risk === 'low') return undefined
+export function refusedInDryRun(tool: Tool | undefined, input: JsonObject, isCommand: boolean): ToolOutcome | undefined {
+  if (isCommand || (tool?.risk === 'low' && !tool.touches(input).some(hasEffect))) return undefined
   return { status: 'denied', output: '', error: `dry_run: ${tool?.name ?? 'this tool'} would have an effect; nothing was done` }
+}
+
+function hasEffect(touch: Touch): boolean {
+  if (touch.kind === 'url') return !['GET', 'HEAD', 'OPTIONS'].includes(touch.method.toUpperCase())
+  return touch.kind === 'path' && touch.access === 'write'
 }
 
 /** A yes changes nothing either. */

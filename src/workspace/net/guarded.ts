@@ -21,9 +21,17 @@ export type GuardOptions = {
   readonly timeoutMs: number
 }
 
-export type FetchOptions = { readonly method?: string; readonly headers?: Headers; readonly body?: string; readonly signal?: AbortSignal }
+export type FetchOptions = {
+  readonly method?: string
+  readonly headers?: Headers
+  readonly body?: string | undefined
+  readonly signal?: AbortSignal
+  /** False: a redirect is the answer. */
+  readonly follow?: boolean
+}
 
-/** `url` is where the response came from, after redirects. `headers` have lower-case names; repeated headers are joined with ", ". */
+/** `url` is where the response came from, after redirects. `headers` have lower-case names; repeated headers are joined with ", ", cookies with a
+ * line break. */
 export type Fetched = {
   readonly ok: true
   readonly url: string
@@ -56,7 +64,11 @@ export function createGuardedFetch(options: GuardOptions): GuardedFetch {
 
 type Journey = GuardOptions & { readonly signal: AbortSignal }
 
-async function travel(journey: Journey, text: string, { method = 'GET', headers = {}, body }: FetchOptions): Promise<Fetched | NetRefusal> {
+async function travel(
+  journey: Journey,
+  text: string,
+  { method = 'GET', headers = {}, body, follow: goes = true }: FetchOptions,
+): Promise<Fetched | NetRefusal> {
   const url = URL.parse(text)
   if (url === null)
     return { ok: false, denied: 'url.invalid', message: `${JSON.stringify(text)} is not an absolute URL; write it as https://host/path` }
@@ -68,7 +80,7 @@ async function travel(journey: Journey, text: string, { method = 'GET', headers 
     if (!answer.ok) return answer
     const { head } = answer
     const { location } = head.headers
-    if (!isRedirect(head.statusCode ?? 0) || location === undefined) return finished(journey, outgoing, head)
+    if (!goes || !isRedirect(head.statusCode ?? 0) || location === undefined) return finished(journey, outgoing, head)
     head.destroy()
     const hopping = follow({ from: outgoing, status: head.statusCode ?? 0, location })
     if (!hopping.ok) return hopping
@@ -119,7 +131,7 @@ async function reach(outgoing: Outgoing, ips: readonly string[], signal: AbortSi
 
 async function finished({ maxBytes, signal, binary }: Journey, { url }: Outgoing, head: IncomingMessage): Promise<Fetched> {
   const { text, bytes, truncated } = await readBody(head, maxBytes, signal, binary)
-  const entries = Object.entries(head.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : (value ?? '')])
+  const entries = Object.entries(head.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join('\n') : (value ?? '')])
   return { ok: true, url: url.href, status: head.statusCode ?? 0, headers: Object.fromEntries(entries), body: text, bytes, truncated }
 }
 

@@ -19,13 +19,27 @@ export type KeepOptions = { readonly originals?: Originals; readonly by?: By }
 export function writeText(locator: Locator, given: string, text: string, keeping: KeepOptions = {}): WriteResult | FileRefusal {
   const plain = encode(given, text)
   if (!(plain instanceof Uint8Array)) return plain
+  return writeWhole(locator, given, (before) => (before ? inFormOf(before, text) : { bytes: plain, notes: [] }), keeping)
+}
+
+export function writeBytes(locator: Locator, given: string, bytes: Uint8Array, keeping: KeepOptions = {}): WriteResult | FileRefusal {
+  return writeWhole(locator, given, () => ({ bytes, notes: [] }), keeping)
+}
+
+/** @param make returns the new content for the old one, which is undefined where there is no file */
+function writeWhole(
+  locator: Locator,
+  given: string,
+  make: (before: Uint8Array | undefined) => ReturnType<typeof inFormOf>,
+  keeping: KeepOptions,
+): WriteResult | FileRefusal {
   const before = contentOf(locator, given)
   const spot = place(locator, given)
   if (!spot.ok) return spot
   using _ = spot.folder
   const path = locator.show(spot.real)
   const { previous } = spot
-  const { bytes, notes } = before ? inFormOf(before.bytes, text) : { bytes: plain, notes: [] }
+  const { bytes, notes } = make(before?.bytes)
   const note = [`${bytes.length} bytes`, ...notes].join('; ')
   const failure =
     (previous && keeping.originals?.unseen?.([{ path, read: () => before?.bytes }], bytes)) ??
