@@ -1,7 +1,8 @@
 /** Opens the browser of a conversation, whose requests pass the guarded fetch: each is judged like one of the tool http. */
 
+import type { Browser } from 'playwright-core'
 import type { Config } from '../../../config/config.ts'
-import { findChromium, type OpenBrowser, openBrowser } from '../../../sandbox/bubblewrap/chromium.ts'
+import { findChromium, openBrowser } from '../../../sandbox/bubblewrap/chromium.ts'
 import type { Policy } from '../../../security/policy.ts'
 import { judgeHop } from '../../../security/redirect-hop.ts'
 import { judgeConnection } from '../../../security/targets/address.ts'
@@ -22,7 +23,7 @@ const mostBytes = 16 * 1024 * 1024
 type BrowserOptions = { readonly policy: Policy; readonly limits: Config['limits']; readonly env: Environment }
 
 export function openPages({ policy, limits, env }: BrowserOptions) {
-  const state: { opening?: Promise<OpenBrowser & { readonly pages: Pages }> | undefined } = {}
+  const state: { opening?: Promise<{ readonly browser: Browser; readonly pages: Pages }> | undefined } = {}
   const fetch: PageFetch = (from, { url, ...request }) =>
     createGuardedFetch({
       judgeUrl: (to) => judgeHop({ from, to, policy }),
@@ -36,11 +37,11 @@ export function openPages({ policy, limits, env }: BrowserOptions) {
     const program = findChromium(env)
     if (program === undefined) throw new Error('Chromium is not installed any more; install the package "chromium", or name it in CHROMIUM')
     const opened = await openBrowser(program)
-    opened.browser.once('disconnected', () => {
+    opened.once('disconnected', () => {
       state.opening = undefined
     })
-    const context = await opened.browser.newContext({ serviceWorkers: 'block', acceptDownloads: false, ignoreHTTPSErrors: false })
-    return { ...opened, pages: createPages(context, fetch) }
+    const context = await opened.newContext({ serviceWorkers: 'block', acceptDownloads: false, ignoreHTTPSErrors: false })
+    return { browser: opened, pages: createPages(context, fetch) }
   }
 
   return {
@@ -50,7 +51,7 @@ export function openPages({ policy, limits, env }: BrowserOptions) {
       return (await state.opening).pages
     },
     async close(): Promise<void> {
-      await (await state.opening?.catch(() => undefined))?.close()
+      await (await state.opening?.catch(() => undefined))?.browser.close()
     },
   }
 }
