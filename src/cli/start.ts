@@ -49,6 +49,11 @@ async function run(context: CliContext, words: readonly string[]): Promise<numbe
     stdout.write(await (await import('../config/layers/run-program.ts')).runProgram())
     return 0
   }
+  if (words[0] === '__pdf') {
+    const [{ pdfText }, library] = await Promise.all([import('../tools/pdf-text.ts'), import('unpdf')])
+    stdout.write(await pdfText(library, words[1] ?? ''))
+    return 0
+  }
   const foreign = mayBeForeign(commands, filterFlags, words) ? { neighbours: (await loadHelp()).neighbours } : {}
   const meaning = resolveCommand(commands, filterFlags, words, { stdin: stdinKind(), ...foreign })
   if (meaning.kind === 'run') return runCommand(context, meaning.row, meaning.words)

@@ -11,6 +11,7 @@ const tools = createTools({
     list: () => refusal,
     writeText: () => refusal,
     editText: () => refusal,
+    readBytes: () => refusal,
     delete: async () => refusal,
   },
   spawn: spawnPlain,

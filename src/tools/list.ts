@@ -11,6 +11,7 @@ import { fileRead } from './builtin/file_read.ts'
 import { fileWrite } from './builtin/file_write.ts'
 import { type Get, http } from './builtin/http.ts'
 import { memorySearch, type Search } from './builtin/memory_search.ts'
+import { pdfExtract } from './builtin/pdf_extract.ts'
 import { type ReadResult, resultRead } from './builtin/result_read.ts'
 import { type ScheduleInChat, schedule } from './builtin/schedule.ts'
 import { search } from './builtin/search.ts'
@@ -22,7 +23,7 @@ import { type ShellTimes, type ToolKind, toolFrom } from './tool-kind.ts'
 
 /** The dependencies through which tools reach files, processes, the network and the user. */
 export type ToolDeps = {
-  readonly files: Omit<Workspace, 'readBytes' | 'writeBytes' | 'previewEdit'>
+  readonly files: Omit<Workspace, 'writeBytes' | 'previewEdit'>
   readonly spawn: Spawn
   readonly planOf: (planHash: string) => ShellPlan | undefined
   /** Absent: no command runs in the background. */
@@ -50,6 +51,7 @@ export const toolKinds: readonly ToolKind<Tool['parameters'], ToolDeps>[] = [
   fileEdit,
   fileDelete,
   search,
+  pdfExtract,
   shell,
   shellOutput,
   shellStop,

@@ -1,6 +1,8 @@
 /** Starts child processes without a shell, each in its own process group, and ends them as a group. */
 
-import { closeSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { errnoOf } from '../kit/errors.ts'
 import type { ChildEnvironment, SpawnPlan as ConfinedPlan, SpawnResult as ConfinedResult, SandboxName } from '../sandbox/contract.ts'
 import type { Transfer } from '../security/command/transfer.ts'
@@ -145,4 +147,16 @@ export async function drained(pumps: readonly Pump[], waitMs: number): Promise<v
   }, waitMs)
   await Promise.all(pumps.map(({ done }) => done))
   clearTimeout(stop)
+}
+
+/** Returns a descriptor of a file with this content, which has no name any more: a pipe would need somebody who writes as fast as it is read. */
+export function openContent(content: string | Uint8Array): number {
+  const folder = mkdtempSync(join(tmpdir(), 'braidclaw-input-'))
+  try {
+    const file = join(folder, 'input')
+    writeFileSync(file, content, { mode: 0o600 })
+    return openSync(file, 'r')
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }

@@ -28,7 +28,10 @@ describe('the command', () => {
     homeSkill(at, 'pump', 'Run the garden pump', '.braidclaw/skills')
     expect((await at.run(['trust', at.workspace])).code).toBe(0)
     const lines = async (...words: string[]) => (await at.run(['discover', ...words])).stdout.trimEnd().split('\n')
-    expect((await lines('read a pdf'))[0]).toBe('skill pdf (project, .agents/skills/pdf/SKILL.md): Extract text from PDF files')
+    expect((await lines('read a pdf')).slice(0, 2)).toEqual([
+      expect.stringMatching(/^tool pdf_extract \(built in\): /),
+      'skill pdf (project, .agents/skills/pdf/SKILL.md): Extract text from PDF files',
+    ])
     expect((await lines('send', 'an', 'email'))[0]).toBe(`skill mail (user, ${at.home}/.agents/skills/mail/SKILL.md): Send an email`)
     expect((await lines('water the garden'))[0]).toStartWith('skill pump (home, ')
     expect((await lines('how are releases made'))[0]).toBe('rule docs/release.md (project): How releases are made. Releases')
@@ -41,7 +44,7 @@ describe('the command', () => {
     expect(explained.stderr).toContain('AGENTS.md:1: gone.md: ')
     expect(explained.stderr).toMatch(/AGENTS\.md:1: \.\.\/out\.md: .*outside/)
     expect(explained.stderr).toContain('.agents/skills/pdf/SKILL.md has the same name, pdf')
-    const [hit] = JSON.parse((await at.run(['discover', 'read a pdf', '--json'])).stdout)
+    const [, hit] = JSON.parse((await at.run(['discover', 'read a pdf', '--json'])).stdout)
     expect(hit).toMatchObject({
       kind: 'skill',
       name: 'pdf',

@@ -5,19 +5,11 @@ import { appendFileSync, chmodSync, existsSync, mkdirSync, readdirSync, writeFil
 import { join } from 'node:path'
 import { missingForNetwork } from '../../src/sandbox/bubblewrap/command-network.ts'
 import { type Nest, nest } from '../support/cli.ts'
+import { echoManifest } from '../support/echo-plugin.ts'
 import { needs } from '../support/needs.ts'
 import { alone, call, home, scripted } from '../support/turns.ts'
 
-const seed = `name = "echo-plugin"
-version = "0.1.0"
-capabilities = ["tool"]
-
-[[tools]]
-name = "echo"
-description = "Echoes input"
-command = "./echo-plugin"
-schema = { type = "object" }
-`
+const seed = echoManifest()
 
 /** Writes a plugin and returns its folder. */
 function plugin(folder: string, manifest = seed, programs: { readonly [path: string]: string } = { 'echo-plugin': '#!/bin/sh\ncat\n' }) {

@@ -6,20 +6,10 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { type TarMember, tarOf } from '../../src/host/toolset/plugins/tar.fixture.ts'
 import type { Nest } from '../support/cli.ts'
+import { echoManifest } from '../support/echo-plugin.ts'
 import { needs } from '../support/needs.ts'
 import { home } from '../support/turns.ts'
 import { gitServer, type Project, project, type Server } from './server.ts'
-
-const manifest = (version: string) => `name = "echo-plugin"
-version = "${version}"
-capabilities = ["tool"]
-
-[[tools]]
-name = "echo"
-description = "Echoes input"
-command = "./echo-plugin"
-schema = { type = "object" }
-`
 
 const installed = (at: Nest) => {
   const folder = join(at.home, '.braidclaw/plugins/echo-plugin')
@@ -36,7 +26,7 @@ afterAll(() => state.server?.[Symbol.dispose]())
 const server = () => state.server ?? gitServer()
 
 function push(at: Project, version: string): void {
-  at.file('manifest.toml', manifest(version))
+  at.file('manifest.toml', echoManifest(version))
   at.file('echo-plugin', '#!/bin/sh\ncat\n')
   chmodSync(join(at.workspace, 'echo-plugin'), 0o755)
   at.git('add', '-A')
@@ -114,7 +104,7 @@ function registry({ members, integrity, redirect, tarball }: Registry) {
 }
 
 const good: readonly TarMember[] = [
-  { name: 'package/manifest.toml', text: manifest('1.0.0') },
+  { name: 'package/manifest.toml', text: echoManifest('1.0.0') },
   { name: 'package/echo-plugin', text: '#!/bin/sh\ncat\n', mode: 0o755 },
 ]
 

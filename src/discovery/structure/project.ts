@@ -4,12 +4,16 @@ import { isBuiltin } from 'node:module'
 import { dirname, join, normalize, relative } from 'node:path'
 import { isObject } from '../../kit/json.ts'
 import { memo } from '../../kit/lazy.ts'
-import { attempt, createImportReader, type Import, isScript, type ReadFile } from './read-imports.ts'
+import { createFactCache, type FactCache } from './fact-cache.ts'
+import { languageOf } from './languages.ts'
+import { attempt, type Import } from './read-imports.ts'
 
 /** Looks at a project without following links. Paths are relative to it, '' is the project itself. No function throws. */
 export type Tree = {
   readonly root: string
   kind(path: string): 'file' | 'folder' | 'link' | 'other' | undefined
+  /** Is a quicker `kind`; the stamp differs after every change. @returns undefined where `kind` must be asked */
+  mark?(path: string): { readonly kind?: ReturnType<Tree['kind']>; readonly stamp: string } | undefined
   /** @returns what a link contains */
   target(path: string): string | undefined
   /** @returns undefined for what is not a text, or longer than `maxBytes` */
@@ -27,16 +31,16 @@ export type Project = Tree & { facts(path: string): FileFacts | undefined }
 const maxBytes = 1_000_000
 
 /** Asks the tree each question at most once. */
-export function createProject(given: Tree, read: ReadFile = createImportReader()): Project {
-  const tree = { ...given, kind: memo(given.kind), names: memo(given.names) }
+export function createProject(given: Tree, cache: FactCache = createFactCache()): Project {
+  const kind = memo((path) => (given.mark?.(path) ?? { kind: given.kind(path) }).kind)
+  const tree = { ...given, kind, names: memo(given.names) }
   const resolve = createResolver(tree)
   const facts = memo((path): FileFacts | undefined => {
     if (tree.kind(path) !== 'file') return undefined
-    const text = tree.text(path, maxBytes)
-    if (text === undefined) return { lines: 0, channels: [], ...(isScript(path) && { problem: 'is not a text of at most a megabyte' }) }
-    const { imports, problem } = read(path, text)
-    const channels = imports.map((one) => ({ ...one, target: one.specifier === '' ? 'computed:' : resolve(path, one.specifier) }))
-    return { lines: text.split('\n').length - (text.endsWith('\n') || text === '' ? 1 : 0), channels, problem }
+    const { imports, lines, problem } = cache.of(path, tree.mark?.(path)?.stamp, () => tree.text(path, maxBytes))
+    const lead = resolve(path)
+    const channels = imports.map((one) => ({ ...one, target: one.specifier === '' ? 'computed:' : lead(one.specifier) }))
+    return { lines, channels, problem }
   })
   return { ...tree, facts }
 }
@@ -44,25 +48,44 @@ export function createProject(given: Tree, read: ReadFile = createImportReader()
 const suffixes = ['ts', 'tsx', 'mts', 'cts', 'js', 'jsx', 'mjs', 'cjs', 'json', 'd.ts']
 
 /** A change of such a file can lead every import elsewhere. */
-export const steersImports = /(?:^|\/)[tj]sconfig[^/]*\.json$/
+export const steersImports = /(?:^|\/)(?:[tj]sconfig[^/]*\.json|go\.mod|Cargo\.toml)$/
 
-/** Returns where an import leads. What does not exist leads to the path that it names, so that a rule sees it before it is made. */
-function createResolver(tree: Tree): (from: string, specifier: string) => string {
-  const aliases = memo((folder) => aliasesOf(tree, folder))
+/** Returns where the imports of a file lead. What does not exist leads to the path that it names, so that a rule sees it before it is made. */
+function createResolver(tree: Tree): (from: string) => (specifier: string) => string {
+  const aliases: (folder: string) => Aliases = memo((folder) => aliasesOf(tree, folder, aliases))
+  const isPlain: (path: string) => boolean = memo(
+    (path) => path === dirname(path) || (tree.kind(path) !== 'link' && isPlain(dirname(path))),
+  )
   const located = memo((path) => {
-    const place = withoutLinks(tree, path)
+    const place = path.startsWith('..') || !isPlain(path) ? withoutLinks(tree, path) : path.replace(/\/$/, '')
     if (tree.kind(place) === 'file' || place.startsWith('outside:')) return place
     const typed = place.replace(/\.([mc]?)js(x?)$/, '.$1ts$2')
     const tried = [typed, ...suffixes.flatMap((suffix) => [`${place}.${suffix}`, `${place}/index.${suffix}`])]
     return tried.find((one) => tree.kind(one) === 'file') ?? place
   })
-  return (from, specifier) => {
-    const path = specifier.replaceAll('\\', '/').replace(/(?<=.)[?#].*$|^file:\/\//g, '')
-    const plain = attempt(() => decodeURIComponent(path)) ?? path
-    if (/^\.{1,2}(?:\/|$)/.test(plain)) return located(join(dirname(from), plain))
-    if (plain.startsWith('/')) return located(relative(tree.root, plain))
-    const named = aliases(dirname(from))(plain).map(located)
-    return named.find((one) => tree.kind(one) === 'file') ?? named[0] ?? `package:${packageOf(plain)}`
+  const files = {
+    isFile: (path: string) => tree.kind(withoutLinks(tree, path)) === 'file',
+    isFolder: (path: string) => tree.kind(withoutLinks(tree, path)) === 'folder',
+    names: (folder: string) => tree.names(folder === '.' ? '' : folder) ?? [],
+    text: (path: string) => tree.text(path, maxBytes) ?? '',
+  }
+  const ofScripts = memo((folder) =>
+    memo((specifier): string => {
+      const path = specifier.replaceAll('\\', '/').replace(/(?<=.)[?#].*$|^file:\/\//g, '')
+      const plain = attempt(() => decodeURIComponent(path)) ?? path
+      if (/^\.{1,2}(?:\/|$)/.test(plain)) return located(join(folder, plain))
+      if (plain.startsWith('/')) return located(relative(tree.root, plain))
+      const named = aliases(folder)(plain).map(located)
+      return named.find((one) => tree.kind(one) === 'file') ?? named[0] ?? `package:${packageOf(plain)}`
+    }),
+  )
+  return (from) => {
+    const language = languageOf(from)
+    if (language === undefined) return ofScripts(dirname(from))
+    return (specifier) => {
+      const led = language.resolve(files, from, specifier)
+      return led.startsWith('package:') ? led : withoutLinks(tree, led)
+    }
   }
 }
 
@@ -83,10 +106,12 @@ function withoutLinks(tree: Tree, path: string, most = 20): string {
   return withoutLinks(tree, join(place, ...names.slice(count)), most - 1)
 }
 
+type Aliases = (specifier: string) => readonly string[]
+
 /** Reads `paths` and `baseUrl` of the nearest tsconfig.json or jsconfig.json. @returns the paths that a name may stand for */
-function aliasesOf(tree: Tree, folder: string): (specifier: string) => readonly string[] {
+function aliasesOf(tree: Tree, folder: string, above: (folder: string) => Aliases): Aliases {
   const file = ['tsconfig.json', 'jsconfig.json'].map((name) => join(folder, name)).find((path) => tree.kind(path) === 'file')
-  if (file === undefined) return folder === dirname(folder) ? () => [] : aliasesOf(tree, dirname(folder))
+  if (file === undefined) return folder === dirname(folder) ? () => [] : above(dirname(folder))
   const { paths = {}, baseUrl, from } = compilerOptions(tree, file, 5)
   const start = join(from, baseUrl ?? '.')
   return (specifier) => {

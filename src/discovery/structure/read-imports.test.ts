@@ -70,7 +70,7 @@ test('a file that cannot be parsed says why', () => {
 })
 
 test('other languages have none that are known', () => {
-  expect(read('a.py', 'import b').imports).toEqual([])
+  expect(read('a.rb', 'import b').imports).toEqual([])
   expect(read('ts', `import './b'`).imports).toEqual([])
 })
 

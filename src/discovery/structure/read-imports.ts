@@ -1,7 +1,8 @@
-/** Reads the imports of a TypeScript or JavaScript file as the parser finds them. */
+/** Reads the imports of a file: of TypeScript and JavaScript as the parser finds them, of other languages as languages.ts does. */
 
 import { errorText } from '../../kit/errors.ts'
 import { memo } from '../../kit/lazy.ts'
+import { languageOf } from './languages.ts'
 
 /** `line` counts from 1. The specifier of an import whose name is known only at run time is empty. */
 export type Import = { readonly specifier: string; readonly line: number; readonly typeOnly: boolean }
@@ -9,11 +10,12 @@ export type Import = { readonly specifier: string; readonly line: number; readon
 /** `problem` says why the imports are not known. */
 export type ReadImports = { readonly imports: readonly Import[]; readonly problem?: string }
 
-export function isScript(path: string): boolean {
-  return /\.[mc]?[tj]sx?$/i.test(path)
+/** Tells whether the imports of such a file are read. */
+export function isCode(path: string): boolean {
+  return /\.[mc]?[tj]sx?$/i.test(path) || languageOf(path) !== undefined
 }
 
-export type ReadFile = (path: string, text: string) => ReadImports
+type ReadFile = (path: string, text: string) => ReadImports
 
 /** Returns a reader, which reads each text once and finds no imports in a file of another language. */
 export function createImportReader(): ReadFile {
@@ -21,12 +23,21 @@ export function createImportReader(): ReadFile {
   const known = new Map<string, ReadImports>()
   return (path, text) => {
     const kind = /\.[mc]?([tj]sx?)$/i.exec(path)?.[1]?.toLowerCase()
-    if (kind === undefined) return { imports: [] }
+    if (kind === undefined) return { imports: withLines(text, languageOf(path)?.scan(text) ?? []) }
     const key = `${kind} ${Bun.hash(text)}`
     const read = known.get(key) ?? readScript(text, parserFor(kind))
     known.set(key, read)
     return read
   }
+}
+
+function withLines(text: string, named: readonly { readonly specifier: string; readonly at: number }[]): readonly Import[] {
+  let [line, counted] = [1, 0]
+  return named.map(({ specifier, at }) => {
+    line += text.slice(counted, at).split('\n').length - 1
+    counted = at
+    return { specifier, line, typeOnly: false }
+  })
 }
 
 function readScript(text: string, parser: Bun.Transpiler): ReadImports {

@@ -1,6 +1,7 @@
 /** Parses the rules of a project for its structure, and reports every mistake with its line and column. */
 
 import { isObject } from '../../kit/json.ts'
+import { memo } from '../../kit/lazy.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
 import { type Find, findAlone, findCrowded, findCycles, findImports, findLong } from './find.ts'
 
@@ -142,5 +143,5 @@ function anyOf(patterns: readonly Pick<Pattern, 'matches'>[]): Test {
 /** Case does not count, because on some disks two spellings are one file. A pattern that ends with "/" means everything in the folder. */
 function globOf(pattern: string): Test {
   const glob = new Bun.Glob(pattern.replace(/^\.\//, '').replace(/\/$/, '/**').toLowerCase())
-  return (path) => glob.match(path.toLowerCase())
+  return memo((path) => glob.match(path.toLowerCase()))
 }

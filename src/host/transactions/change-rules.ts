@@ -1,12 +1,14 @@
 /** Loads the rules that look at change sets: those of the operator, and in a trusted folder those for its structure, `.braidclaw/structure.toml`. */
 
+import { join } from 'node:path'
 import { readConfigFile } from '../../config/text/read-toml-file.ts'
 import { readToml } from '../../config/text/toml.ts'
 import { createTrust } from '../../config/trust.ts'
+import { createFactCache, type FactCache } from '../../discovery/structure/fact-cache.ts'
 import { describeViolation, type Violation, worsened } from '../../discovery/structure/judge.ts'
 import { createProject, type Project, type Tree } from '../../discovery/structure/project.ts'
-import { createImportReader, type ReadFile } from '../../discovery/structure/read-imports.ts'
 import { parseStructure, type Rules } from '../../discovery/structure/rules.ts'
+import { sha256 } from '../../kit/sha256.ts'
 import { count } from '../../kit/text.ts'
 import type { Change } from '../../runtime/changes.ts'
 import type { RuleOnChanges } from '../../runtime/rules/rule-thread.ts'
@@ -47,24 +49,32 @@ function structureJudge({ config, paths }: RuleSetup): StructureJudge | undefine
     const reason = `the rules for the structure of this project have ${count(problems.length, 'mistake')} (${structureFile(workspace)}:${problem}), so every change asks; see: braidclaw structure check`
     return () => ({ verdict: 'ask', rule: 'rule.structure', reason })
   }
-  const read = createImportReader()
+  const cache = openFactCache(paths.home, workspace)
   return (changes, look) => {
     const view = createChangeView(changes, look)
-    const [before, after] = [projectOf(workspace, view, 'before', read), projectOf(workspace, view, 'after', read)]
-    return ruling(worsened(rules, { before, after, changes }))
+    const [before, after] = [projectOf(workspace, view, 'before', cache), projectOf(workspace, view, 'after', cache)]
+    const violations = worsened(rules, { before, after, changes })
+    cache.save()
+    return ruling(violations)
   }
 }
 
+/** Opens what is kept of the files of this workspace. */
+export function openFactCache(home: string, workspace: string): FactCache {
+  return createFactCache(join(home, 'run', 'structure', `${sha256(workspace).slice(0, 32)}.json`))
+}
+
 /** Returns the project as it is on one side of the changes. */
-export function projectOf(root: string, view: ChangeView, side: Side, read?: ReadFile): Project {
+export function projectOf(root: string, view: ChangeView, side: Side, cache?: FactCache): Project {
   const tree: Tree = {
     root,
     kind: (path) => (path === '' ? 'folder' : view.kind(path, side)),
+    mark: view.mark,
     target: (path) => view.target(path, side),
     text: (path, maxBytes) => view.text(path, side, maxBytes),
     names: (folder) => view.names(folder, side),
   }
-  return createProject(tree, read)
+  return createProject(tree, cache)
 }
 
 /** A veto goes before a question. */

@@ -3,11 +3,13 @@
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, EntryState, OutsideGit } from '../../runtime/changes.ts'
 import { isUnder, normalise, type PathPolicy } from '../targets/path.ts'
-import type { Look, Side } from './review-context.ts'
+import type { Look, PathMark, Side } from './review-context.ts'
 
 export type ChangeView = {
   readonly changes: readonly Change[]
   kind(path: string, side: Side): EntryState['kind'] | undefined
+  /** @returns what is at a path on both sides; undefined where `kind` must be asked */
+  mark(path: string): PathMark | undefined
   /** @returns the text of a whole regular file; undefined when it is missing, larger than `maxBytes` or not UTF-8 */
   text(path: string, side: Side, maxBytes: number): string | undefined
   /** @returns the first `maxBytes` of a regular file */
@@ -65,6 +67,7 @@ export function createChangeView(changes: readonly Change[], look: Look): Change
   return {
     changes,
     kind,
+    mark: (path) => (byPath.has(path) ? undefined : look.mark?.(path)),
     start,
     text,
     target: (path, side) => (byPath.has(path) ? byPath.get(path)?.[side]?.target : look.link?.(path, 'before')),

@@ -11,6 +11,9 @@ import type { GitMoves } from './git-moves.ts'
 /** The workspace as it was, or as it would be with all changes applied. */
 export type Side = 'before' | 'after'
 
+/** The stamp differs after every change of what is at the path. What was changed a moment ago has another stamp each time. */
+export type PathMark = { readonly kind?: EntryState['kind'] | undefined; readonly stamp: string }
+
 /**
  * Looks at the workspace before the changes and with them. Paths are relative to the workspace, '' is the workspace itself. No function
  * may throw; none follows a symbolic link. What cannot be looked at counts as missing, and the judgement then denies what depends on it.
@@ -19,6 +22,8 @@ export type Look = {
   /** @returns the first `maxBytes` of a regular file */
   read(path: string, side: Side, maxBytes: number): Uint8Array | undefined
   kind(path: string, side: Side): EntryState['kind'] | undefined
+  /** Costs a tenth of `kind`. @returns undefined for what a change names, or what lies in such a folder or behind a link */
+  mark?(path: string): PathMark | undefined
   /** @returns the permission bits; absent: they are not known */
   mode?(path: string, side: Side): number | undefined
   /** @returns what a symbolic link contains, unresolved */

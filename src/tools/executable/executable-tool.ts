@@ -1,8 +1,7 @@
 /** Turns an executable into a tool: JSON arguments in its first argument or on stdin, the result on stdout, errors on stderr, an exit code. */
 
-import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { closeSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
 import type { Risk } from '../../runtime/event.ts'
@@ -10,7 +9,7 @@ import type { Tool, ToolContext, ToolResult, ToolSpec } from '../../runtime/port
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import { recordSandbox } from '../confined.ts'
 import { createCollector } from '../output-limit.ts'
-import type { Spawn, SpawnResult } from '../process.ts'
+import { openContent, type Spawn, type SpawnResult } from '../process.ts'
 import { done, fail } from '../tool-kind.ts'
 
 export type Executable = Tool & {
@@ -149,7 +148,7 @@ export async function runExecutable({ around, program, argument, stdin, signal, 
   const tooMuch = new AbortController()
   let bytes = 0
   const folders = folder === undefined ? [...new Set([dirname(path), dirname(real)])] : [folder]
-  const input = stdin === undefined ? undefined : openText(stdin)
+  const input = stdin === undefined ? undefined : openContent(stdin)
   const ended = await around.spawn({
     argv: argument === undefined ? [path] : [path, argument],
     cwd: around.workspace,
@@ -167,16 +166,4 @@ export async function runExecutable({ around, program, argument, stdin, signal, 
   if (input !== undefined) closeSync(input)
   for (const from of ['stdout', 'stderr'] as const) collectors[from].push(decoders[from].decode())
   return { ended, stdout: collectors.stdout.text(), stderr: collectors.stderr.text(), bytes, flooded: tooMuch.signal.aborted }
-}
-
-/** Returns a descriptor of a file with this text, which has no name any more: a pipe would need somebody who writes as fast as it is read. */
-function openText(text: string): number {
-  const folder = mkdtempSync(join(tmpdir(), 'braidclaw-input-'))
-  try {
-    const file = join(folder, 'input')
-    writeFileSync(file, text, { mode: 0o600 })
-    return openSync(file, 'r')
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
 }

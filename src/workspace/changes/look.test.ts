@@ -68,6 +68,19 @@ test('what lies outside is not seen through a link, before or after', () => {
   ])
 })
 
+test('a mark names the kind of what no change names, and follows no link', () => {
+  using at = stage()
+  const kinds = ['kept/same', 'kept', 'out', 'nowhere', 'out/secret', 'kept/old', 'gone/x', 'new/x', '/etc'].map(
+    (path) => at.mark?.(path)?.kind,
+  )
+  expect(kinds).toEqual(['file', 'folder', 'link', ...Array.from({ length: 6 }, () => undefined)])
+  expect(['nowhere', 'out/secret', 'kept/old', 'gone/x', 'new/x', '/etc'].map((path) => at.mark?.(path)?.stamp)).toEqual([
+    '-',
+    ...Array.from({ length: 5 }, () => undefined),
+  ])
+  expect(['kept/same', 'nowhere'].map((path) => at.readSet().has(path))).toEqual([true, true])
+})
+
 test('each side has its own content, kinds and names', () => {
   using at = stage()
   const sides = ['before', 'after'] as const

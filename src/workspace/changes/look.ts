@@ -1,15 +1,16 @@
 /** Looks at the workspace before and after the changes of a command, without following links, so that the changes can be judged. */
 
 import { lstatSync, readdirSync } from 'node:fs'
+import { memo } from '../../kit/lazy.ts'
 import type { Change, OutsideGit } from '../../runtime/changes.ts'
 import { placeOf } from '../../security/changes/change-view.ts'
-import type { Look, Side } from '../../security/changes/review-context.ts'
+import type { Look, PathMark, Side } from '../../security/changes/review-context.ts'
 import { flags, hold, slot } from '../descriptor.ts'
 import { folderOf, lastOf, namesOf, type RawName, rawName } from './tree/entry.ts'
 import { gitBeside, gitInPlace, linkTextAt, openTree, startAt, type Tree } from './tree/tree.ts'
 
 /** The permission bits of `mode` include set-user-ID, set-group-ID and sticky. */
-export type OpenLook = Disposable & Required<Omit<Look, 'outside'>> & Pick<Look, 'outside'>
+export type OpenLook = Disposable & Required<Omit<Look, 'mark' | 'outside'>> & Pick<Look, 'mark' | 'outside'>
 
 /** The paths that a judgement read in the workspace, present or absent, each with a stamp. */
 export type ReadSet = ReadonlyMap<string, string>
@@ -40,13 +41,18 @@ const COARSE_NS = 20_000_000n
  * equal.
  */
 function stampOf(path: string): string {
+  return markOf(path).stamp
+}
+
+function markOf(path: string): PathMark {
   try {
     const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
-    if (stat === undefined) return '-'
+    if (stat === undefined) return { stamp: '-' }
     const isFresh = BigInt(Date.now()) * 1_000_000n - stat.ctimeNs < COARSE_NS
-    return isFresh ? crypto.randomUUID() : `${stat.dev}:${stat.ino}:${stat.ctimeNs}`
+    const kind = stat.isFile() ? 'file' : stat.isDirectory() ? 'folder' : stat.isSymbolicLink() ? 'link' : 'other'
+    return { kind, stamp: isFresh ? crypto.randomUUID() : `${stat.dev}:${stat.ino}:${stat.ctimeNs}` }
   } catch {
-    return '-'
+    return { stamp: '-' }
   }
 }
 
@@ -63,6 +69,13 @@ export function createLook({ workspace, upper, changes, outside }: Looking): Rec
     after: upper === workspace ? before : openTree({ root: upper, asItIs: true, outside: gitBeside(upper, outside) }),
   }
   const byPath = new Map(changes.map((change) => [change.path, change]))
+  const mark = memo((path): PathMark | undefined => {
+    const folder = folderOf(path)
+    if (path.startsWith('/') || byPath.has(path) || (folder !== '' && mark(folder)?.kind !== 'folder')) return undefined
+    const found = markOf(placeOf(workspace, path))
+    if (!seen.has(path)) seen.set(path, found.stamp)
+    return found
+  })
   const below = Map.groupBy(changes, ({ path }) => folderOf(path))
 
   /** Everything that exists after the changes and belongs to them lies in the upper layer; everything else is as it was. */
@@ -88,6 +101,7 @@ export function createLook({ workspace, upper, changes, outside }: Looking): Rec
         return startAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) }, maxBytes)
       }),
     kind: (path, side) => (path === '' || path === outside?.common ? 'folder' : at(path, side, (tree, raw) => tree.lstat(raw)?.kind)),
+    mark,
     mode: (path, side) => at(note(path), side, (tree, raw) => tree.lstat(raw)?.mode),
     link: (path, side) => at(note(path), side, (tree, raw) => linkTextAt({ folder: tree.folder(folderOf(raw)), name: lastOf(raw) })),
     list(path, side) {

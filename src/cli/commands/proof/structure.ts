@@ -7,7 +7,7 @@ import { describeViolation, filesOf, type Violation, violationsOf } from '../../
 import type { StructureRule } from '../../../discovery/structure/rules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
-import { projectOf, readStructure, structureFile } from '../../../host/transactions/change-rules.ts'
+import { openFactCache, projectOf, readStructure, structureFile } from '../../../host/transactions/change-rules.ts'
 import { count, didYouMean, quote, visible } from '../../../kit/text.ts'
 import { createRelationStore, type RelationNode } from '../../../library/relations.ts'
 import { createChangeView } from '../../../security/changes/change-view.ts'
@@ -32,8 +32,9 @@ function open(context: CliContext, at: string | undefined) {
   if (problems.length > 0) throw new CliExit(exitCodes.usage, problems.join('\n'))
   if (!createTrust(setup.paths.trustedFolders).isTrusted(root))
     warn(context, `note: changes are not judged by these rules: the folder is not trusted (braidclaw trust ${root})`)
-  const project = projectOf(root, createChangeView([], createLook({ workspace: root, upper: root, changes: [] })), 'before')
-  return { ...structure, project, ...filesOf(project) }
+  const cache = openFactCache(setup.paths.home, root)
+  const project = projectOf(root, createChangeView([], createLook({ workspace: root, upper: root, changes: [] })), 'before', cache)
+  return { ...structure, project, cache, ...filesOf(project) }
 }
 
 function warn({ process: { stderr } }: CliContext, text: string): void {
@@ -48,8 +49,9 @@ export const check = command({
   ],
   exits: [[1, 'something breaks a rule']],
   run(context, { at, json = false }) {
-    const { rules, project, files, isWhole } = open(context, at)
+    const { rules, project, cache, files, isWhole } = open(context, at)
     const violations = violationsOf(rules, project, files)
+    cache.save()
     const unread = isWhole ? [] : [`only the first ${count(files.length, 'file')} were looked at`]
     const warnings = [...rules.flatMap((rule) => idlePatterns(rule, files)), ...unread]
     const verdict = violations.length === 0 ? 'all hold' : count(violations.length, 'violation')

@@ -2,18 +2,10 @@
 
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { echoManifest } from '../../../../test/support/echo-plugin.ts'
 import { readManifest } from './manifest.ts'
 
-const seed = `name = "echo-plugin"
-version = "0.1.0"
-capabilities = ["tool"]
-
-[[tools]]
-name = "echo"
-description = "Echoes input"
-command = "./echo-plugin"
-schema = { type = "object" }
-`
+const seed = echoManifest()
 
 const problemsOf = (text: string) => {
   const read = readManifest(text)
