@@ -18,6 +18,7 @@ export const exitCodes = {
   integrity: 9,
   estop: 10,
   stalled: 1,
+  checks_failed: 11,
   cancelled: 130,
 } as const satisfies Record<Ending['code'] | 'usage', number>
 
@@ -27,12 +28,13 @@ export const exitCodeHelp: readonly (readonly [number, string])[] = [
   [2, 'usage: a flag, argument or command is wrong'],
   [3, 'denied: a tool was refused and the turn could not do what was asked'],
   [4, 'approval needed, but nobody to ask'],
-  [5, 'limit reached (tool rounds)'],
+  [5, 'limit reached (tool rounds, iterations)'],
   [6, 'budget spent (tokens, money)'],
   [7, 'timeout (the run, or the model)'],
   [8, 'provider failed'],
   [9, 'integrity: receipts, journal or session altered, or no receipt kept'],
   [10, 'stopped (estop)'],
+  [11, 'checks failed: they do not pass, or could not be run'],
   [130, 'cancelled (Ctrl-C, SIGTERM)'],
 ]
 

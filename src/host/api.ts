@@ -12,7 +12,7 @@ import type { ReplyTable } from '../memory/replies.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
 import type { Agent } from '../runtime/create-agent.ts'
 import type { AgentEvent, Continued, Proposal } from '../runtime/event.ts'
-import type { AskLine, Log, Message, Picture, Provider, Question, RunAgent } from '../runtime/port.ts'
+import type { AskLine, CheckPort, Log, Message, Picture, Provider, Question, RunAgent } from '../runtime/port.ts'
 import type { PreparedThread } from '../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/contract.ts'
@@ -110,6 +110,8 @@ export type ConversationOptions = {
   readonly tools?: ToolSelection
   /** The developer's own b-threads. */
   readonly threads?: readonly PreparedThread[]
+  /** The checks that end wiggum runs; absent: `setMode` rejects that mode. */
+  readonly checks?: CheckPort
   /** Replaces our whole system prompt and the project's instructions: the model gets only this text. */
   readonly systemPrompt?: string
   /** Replaces the first sentence of our system prompt. */

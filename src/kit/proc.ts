@@ -1,6 +1,6 @@
-/** Reads process facts from /proc, and finds the C library of the process. */
+/** Reads facts of the system: processes from /proc, the entries of folders, the C library. */
 
-import { readFileSync } from 'node:fs'
+import { type Dirent, readdirSync, readFileSync } from 'node:fs'
 
 /** Reads /proc/PID/stat by the field numbers of proc(5), from the 3rd on; field 22 is the start time, in ticks since the boot. */
 export function statFields(stat: string): (number: number) => string {
@@ -25,5 +25,23 @@ export function withLibc<Symbols>(open: (name: string) => Symbols): Symbols {
     return open('libc.so.6')
   } catch {
     return open(`libc.musl-${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}.so.1`)
+  }
+}
+
+/** Returns the names in a folder; none if it cannot be read. */
+export function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
+/** Returns the entries of a folder with their kinds; none if it cannot be read. */
+export function entriesIn(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+  } catch {
+    return []
   }
 }

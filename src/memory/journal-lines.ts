@@ -179,7 +179,7 @@ function spelled({ name, input }: { readonly name: string; readonly input: unkno
 
 /** Tells whether a limit was reached or nothing could continue: no event of the journal contains this reason. */
 function hasHalted({ code }: Ending): boolean {
-  return code === 'limit' || code === 'budget' || code === 'timeout' || code === 'stalled'
+  return ['limit', 'budget', 'timeout', 'stalled', 'checks_failed'].includes(code)
 }
 
 function nameIn(body: unknown): string {

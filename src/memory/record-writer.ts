@@ -163,7 +163,8 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
       })
       const given = approvals.opened(run, entry.gate, entry.expires)
       if (given) earlier.set(entry.gate.id, given)
-    } else finished(run, entry.finish, entry.digest)
+    } else if (entry.kind === 'retry') journal.append({ run, kind: 'note', type: 'retry', at: now(), body: withoutSecrets(entry.retry) })
+    else finished(run, entry.finish, entry.digest)
   }
 
   /** @returns the receipt of a result */

@@ -1,7 +1,8 @@
 /** Lists the files of one chain: closed segments, oldest first, and the current log. */
 
-import { readdirSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { namesIn } from '../kit/proc.ts'
 
 /** For `tool_receipts.log` returns `tool_receipts.1.log`, `tool_receipts.2.log`, …; excludes the log itself. */
 export function segmentsOf(log: string): string[] {
@@ -51,13 +52,5 @@ function inodeOf(path: string): number | undefined {
     return statSync(path).ino
   } catch {
     return undefined
-  }
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
   }
 }

@@ -248,8 +248,3 @@ test('a second run at the same time is refused, one after the other is fine', as
   for await (const _ of first);
   expect(kinds(await collect(agent, 'three'))).toBe('init text done')
 })
-
-test('wiggum mode is rejected by name', async () => {
-  const { agent } = stage({ replies: [{ text: 'x' }] })
-  expect(await agent.setMode({ newMode: 'wiggum' })).toBe('modes')
-})

@@ -3,8 +3,8 @@
 import type { AnyThread } from '../kernel/thread.ts'
 import { createId } from '../kit/sha256.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
-import type { AgentEvent, ContextUse, Continued, Ending, Label, Mode, Proposal, RunEvent, Usage } from './event.ts'
-import type { ChatRequest, Decision, Message, Meter, Question, RunIdentity } from './port.ts'
+import type { AgentEvent, ContextUse, Continued, Ending, Label, Mode, Proposal, RunEvent, Usage, Wiggum } from './event.ts'
+import type { ChatRequest, CheckPort, Decision, Message, Meter, Question, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
 import { judgeFor } from './request/think.ts'
@@ -33,15 +33,24 @@ export type AgentConfig = Omit<RunIdentity, 'runId' | 'turnId' | 'provider'> & {
   readonly rules?: readonly AnyThread<RunEvent>[]
   /** The developer's own threads. */
   readonly threads?: readonly PreparedThread[]
+  /** The checks that end wiggum runs; without any, wiggum mode is rejected. */
+  readonly checks?: CheckPort
   /** The same rules as data, for the journal, so that a replay applies the rules of the run. */
   readonly journalledRules?: JournalledRules
 }
+
+/**
+ * `maxIterations`, also called `maxIter`: 100 if absent. `maxSame`: the run ends when the same check failed in the same way on the same files
+ * this many times in a row, 3 if absent. `until`: it ends then, in milliseconds since 1970.
+ */
+export type ModeChange = Partial<Omit<Wiggum, 'checks'>> & { readonly newMode: Mode; readonly maxIter?: number }
 
 export type Agent = {
   readonly conversationId: string
   /**
    * Runs one turn and yields until `done`; breaking out of the loop cancels it. One run at a time. With `continues` it continues that
-   * run: its `proposals` are judged again and made before the model is asked. @throws if a run is under way
+   * run: its `proposals` are judged again and made before the model is asked. @throws if a run is under way, or a wiggum run is to continue
+   * without checks
    */
   run(prompt: string, continues?: Continued): AsyncGenerator<AgentEvent>
   /**
@@ -64,8 +73,11 @@ export type Agent = {
   cancel(by?: string): void
   /** Reports that the emergency stop was set. */
   stop(reason: string): void
-  /** @returns undefined when the mode is set, else the rule that rejected it. In this version `modes` rejects Wiggum mode. */
-  setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): Promise<string | undefined>
+  /**
+   * Sets the mode of the runs from now on. A run under way keeps its mode; the same mode with another `maxIterations` changes its limit.
+   * @returns undefined when the mode is set, else `modes: ` and why it was rejected
+   */
+  setMode(change: ModeChange): Promise<string | undefined>
   /** Returns how the latest run ended, for exit codes; undefined during a run. */
   ending(): Ending | undefined
   runId(): string | undefined
@@ -79,11 +91,13 @@ type FinishedRun = { readonly ending: Ending | undefined; readonly usage: Usage 
 
 export function createAgent(config: AgentConfig): Agent {
   const { ports, model, limits, conversationId, channel, folder } = config
-  const state: { run?: Run | undefined; ended?: FinishedRun; identity?: RunIdentity; mode: Mode } = { mode: 'structured' }
+  const structured: ModeChange = { newMode: 'structured' }
+  const state: { run?: Run | undefined; ended?: FinishedRun; identity?: RunIdentity; mode: ModeChange } = { mode: structured }
   let joining = config.threads ?? []
 
   async function* run(prompt: string, continues?: Continued): AsyncGenerator<AgentEvent> {
     if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
+    const wiggum = wiggumOf(continues ?? {})
     const identity = identify()
     const { history, openMessages = 0, systemPrompt, tools, labels = [], instructions = [] } = await config.opening(continues)
     const continuation = continues && {
@@ -94,7 +108,7 @@ export function createAgent(config: AgentConfig): Agent {
       identity,
       threads: [...program(limits), ...(config.rules ?? [])],
       joining,
-      ports,
+      ports: config.checks ? { ...ports, checks: config.checks } : ports,
       request: { systemPrompt, tools, model, meter },
       history,
       openMessages,
@@ -104,7 +118,7 @@ export function createAgent(config: AgentConfig): Agent {
     state.run = current
     state.identity = identity
     void current.settled.then(() => keepEnd(current))
-    yield* current.events({ ...startOf(prompt, labels), ...(instructions.length > 0 ? { instructions } : {}), ...continuation })
+    yield* current.events({ ...startOf(prompt, labels, wiggum), ...(instructions.length > 0 ? { instructions } : {}), ...continuation })
   }
 
   /** Keeps a refusal, because its reason, such as a secret in the arguments, may be gone from the record. */
@@ -135,10 +149,36 @@ export function createAgent(config: AgentConfig): Agent {
   }
 
   /** Includes the current limits and rules, so that a replay needs no configuration. */
-  function startOf(prompt: string, labels: readonly Label[]): RunStart {
+  function startOf(prompt: string, labels: readonly Label[], wiggum: Wiggum | undefined): RunStart {
     const { journalledRules } = config
-    const now = { at: ports.now(), mode: state.mode, model, limits, ...(journalledRules ? { rules: journalledRules } : {}) }
+    const mode = wiggum ? ({ mode: 'wiggum', wiggum } as const) : ({ mode: 'structured' } as const)
+    const now = { at: ports.now(), ...mode, model, limits, ...(journalledRules ? { rules: journalledRules } : {}) }
     return { type: 'run.start', prompt, ...now, ...(labels.length > 0 ? { labels } : {}) }
+  }
+
+  /** A wiggum run continues as one, within its own limits unless `setMode` gave others. */
+  function wiggumOf({ wiggum }: Pick<Continued, 'wiggum'>): Wiggum | undefined {
+    const { newMode, ...asked } = state.mode
+    if (newMode === 'structured' && wiggum === undefined) return undefined
+    const reason = whyNoWiggum()
+    if (reason !== undefined) throw new Error(reason)
+    return { maxIterations: 100, maxSame: 3, ...wiggum?.limits, ...asked, checks: config.checks?.list ?? [] }
+  }
+
+  function whyNoWiggum(): string | undefined {
+    if (!config.checks?.list.length) return 'modes: wiggum mode needs checks that end a run, and this conversation has none'
+    return config.sandbox === 'none' ? 'modes: wiggum mode needs the sandbox, and this conversation runs commands without it' : undefined
+  }
+
+  async function setMode({ newMode, maxIter, maxIterations = maxIter, ...other }: ModeChange): Promise<string | undefined> {
+    const limits = Object.entries({ maxIterations, ...other }).filter(([, value]) => value !== undefined)
+    const wrong = limits.find(([, value]) => !(Number.isSafeInteger(value) && Number(value) > 0))
+    if (wrong) return `modes: ${wrong[0]} is ${wrong[1]}; give a whole number from 1`
+    const reason = newMode === 'wiggum' ? whyNoWiggum() : undefined
+    if (reason !== undefined) return reason
+    const rejected = await state.run?.send({ type: 'mode.set', mode: newMode, ...(maxIterations ? { maxIterations } : {}) })
+    if (rejected !== undefined && rejected !== 'finisher') return `${rejected}: a run keeps its mode; set the mode when it has ended`
+    state.mode = { newMode, ...Object.fromEntries(limits) }
   }
 
   function identify(): RunIdentity {
@@ -157,11 +197,7 @@ export function createAgent(config: AgentConfig): Agent {
     settled: async () => await state.run?.settled,
     cancel: (by = 'user') => void state.run?.send({ type: 'cancel', by }),
     stop: (reason) => void state.run?.send({ type: 'estop', reason }),
-    setMode: async ({ newMode, maxIterations }) => {
-      if (newMode === 'wiggum') return 'modes'
-      state.mode = newMode
-      return await state.run?.send({ type: 'mode.set', mode: newMode, ...(maxIterations ? { maxIterations } : {}) })
-    },
+    setMode,
     ending: () => (state.run ? state.run.ending() : state.ended?.ending),
     runId: () => state.identity?.runId,
     usage: () => (state.run ? state.run.usage() : state.ended?.usage),

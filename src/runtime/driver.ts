@@ -9,6 +9,7 @@ import type {
   Act,
   ChangePorts,
   ChatRequest,
+  CheckPort,
   Clock,
   Committed,
   Judge,
@@ -41,6 +42,8 @@ export type RunPorts = {
   readonly changes?: ChangePorts
   readonly recorder: Recorder
   readonly questions: Questions
+  /** The checks of a wiggum run. */
+  readonly checks?: CheckPort
   readonly log: Log
   readonly now: Clock
   readonly after: After
@@ -77,6 +80,8 @@ export type Run = ReturnType<typeof createRun>
 type QueuedEvent = { readonly event: ExternalEvent; readonly answer: (rejectedBy: string | undefined) => void }
 
 const queueCapacity = 256
+/** A timer of more milliseconds would fire at once. */
+const longestTimer = 2 ** 31 - 1
 const nothing: Committed = { receipts: new Map(), earlier: new Map(), unusable: new Map() }
 
 export function createRun({ identity, threads, joining, ports, request, history, openMessages, approvalTtlMs, maxMs }: RunOptions) {
@@ -200,6 +205,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
     if (event.type === 'think') void ask()
     else if (event.type === 'judge') void judge(event)
     else if (event.type === 'act') carryOut.act(event, unusable.get(event.id))
+    else if (event.type === 'check') carryOut.check(event)
     else if (event.type === 'apply') carryOut.apply(event, unusable.get(event.id))
     else if (event.type === 'gate.open') gates.open(event, earlier.get(event.id))
     else if (event.type === 'drop') carryOut.drop(event)
@@ -265,6 +271,12 @@ export function createRun({ identity, threads, joining, ports, request, history,
     close({ stop: 'error', code: altered ? 'integrity' : 'error', message })
   }
 
+  /** Sends the time `at` when it has come. The system clock may have been set back; the timer that fired is proof enough. */
+  function ringAt(at: number, ms: number): void {
+    const ring = () => (ms > longestTimer ? ringAt(at, ms - longestTimer) : void send({ type: 'clock', at: Math.max(ports.now(), at) }))
+    appointments.push(ports.after(Math.max(0, Math.min(ms, longestTimer)), ring))
+  }
+
   function close(ending: Ending): void {
     state.ending = ending
     for (const takeBack of appointments) takeBack()
@@ -279,9 +291,8 @@ export function createRun({ identity, threads, joining, ports, request, history,
 
   /** Starts the run and yields until `done`. A consumer that breaks out cancels what is in flight and waits for it. */
   async function* events(start: Extract<ExternalEvent, { type: 'run.start' }>): AsyncGenerator<AgentEvent> {
-    // The system clock may have been set back meanwhile; the timer that fired is proof enough that the time is over.
-    const over = start.at + maxMs + 5
-    if (maxMs > 0) appointments.push(ports.after(maxMs + 5, () => void send({ type: 'clock', at: Math.max(ports.now(), over) })))
+    if (maxMs > 0) ringAt(start.at + maxMs + 5, maxMs + 5)
+    if (start.wiggum?.until !== undefined) ringAt(start.wiggum.until, start.wiggum.until - start.at)
     for (const { name, digest } of joining) void enter({ type: 'thread.add', name, digest })
     void send(ports.redact(start))
     try {

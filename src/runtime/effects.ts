@@ -1,12 +1,14 @@
-/** Starts the effects that a run selects, and reports their results: calls of tools, questions to a person, the next reply of the model. */
+/** Starts the effects that a run selects, and reports their results: calls of tools, checks, questions to a person, the model's reply. */
 
-import type { ExternalEvent, InternalEvent, ToolOutcome } from './event.ts'
+import { cut } from '../kit/text.ts'
+import type { CheckFinding, ExternalEvent, InternalEvent, ToolOutcome } from './event.ts'
 import { gateIdOf } from './gate-id.ts'
 import { notApplied } from './outcome.ts'
 import type {
   Act,
   ActOutcome,
   ChangePorts,
+  CheckPort,
   Decision,
   ModelWindow,
   ProviderFailure,
@@ -23,11 +25,12 @@ type Internal<Type extends InternalEvent['type']> = Extract<InternalEvent, { typ
 type CarryOutOptions = {
   readonly act: Act
   readonly changes?: ChangePorts
+  readonly checks?: CheckPort
   readonly redact: Redact
   /** Registers an effect that can be aborted. */
   readonly begin: (id: string) => AbortSignal
   /** Reports what became of it. */
-  readonly end: (id: string, event: Extract<ExternalEvent, { type: 'tool.done' } | { type: 'tool.changed' }>) => void
+  readonly end: (id: string, event: Extract<ExternalEvent, { type: 'tool.done' | 'tool.changed' | 'check.done' }>) => void
   readonly fail: (error: unknown) => void
 }
 
@@ -35,7 +38,7 @@ type CarryOutOptions = {
  * Carries out the calls of a run: acts, and then applies or drops what an act changed on its private view of the workspace. `refusal`: why
  * an act or an application may not be carried out after all.
  */
-export function createCarryOut({ act, changes, redact, begin, end, fail }: CarryOutOptions) {
+export function createCarryOut({ act, changes, checks, redact, begin, end, fail }: CarryOutOptions) {
   /** The outcomes of calls whose changes are not applied or dropped yet. */
   const ran = new Map<string, ToolOutcome>()
 
@@ -76,12 +79,23 @@ export function createCarryOut({ act, changes, redact, begin, end, fail }: Carry
       else done(event.id, Promise.resolve(notApproved(refusal)))
     },
     apply,
+    check(event: Internal<'check'>): void {
+      const { id } = event
+      const finding = checks?.run(event, begin(id)) ?? Promise.resolve(noChecks)
+      const short = (found: CheckFinding) => redact({ ...found, evidence: cut(found.evidence.toWellFormed(), longestEvidence) })
+      void finding.then((found) => end(id, { type: 'check.done', id, ...short(found) })).catch(fail)
+    },
     drop(event: Internal<'drop'>): void {
       ran.delete(event.id)
       changes?.drop(event)
     },
   }
 }
+
+const noChecks: CheckFinding = { pass: false, evidence: 'this conversation has no checks', notRun: true }
+
+/** In characters. */
+const longestEvidence = 8_000
 
 /** The outcome is the same as for a call that changed after the judgement. */
 function notApproved(reason: string): ToolOutcome {

@@ -113,7 +113,59 @@ export type ContextUse = Partial<WindowUse> & { readonly trimmed: number }
  * The interrupted run that another run continues. `asked` is the question of that turn; `proposals` are the calls of its last reply that
  * have no result, judged again.
  */
-export type Continued = { readonly run: string; readonly asked: string; readonly proposals: readonly Proposal[] }
+export type Continued = {
+  readonly run: string
+  readonly asked: string
+  readonly proposals: readonly Proposal[]
+  readonly wiggum?: Interrupted
+}
+
+/** A check as it was when the run began. `tier`: 0 is the cheapest. `digest`: of its command or definition and the files that it names. */
+export type FrozenCheck = { readonly name: string; readonly tier: 0 | 1 | 2 | 3; readonly digest: string }
+
+/**
+ * The checks that end a wiggum run, in the order in which they run, and its limits. `maxSame`: the run ends when the same check failed on the
+ * same tree with the same evidence this many times in a row. `until`: it ends then, in milliseconds since 1970.
+ */
+export type Wiggum = {
+  readonly checks: readonly FrozenCheck[]
+  readonly maxIterations: number
+  readonly maxSame: number
+  readonly until?: number
+}
+
+/**
+ * Says how far a wiggum run came. `failed`: a check failed with this evidence, and the model does not know it yet; `unusable`: one could not be run.
+ * `same`: how often that failure came in a row. `passed` counts the checks that passed one after the other, all on `tree`.
+ */
+export type Progress = {
+  readonly limits: Wiggum
+  readonly iteration: number
+  readonly stage: 'working' | 'checking' | 'failed' | 'passed' | 'unusable'
+  readonly evidence: string
+  readonly same: { readonly key: string; readonly times: number }
+  readonly passed: number
+  readonly tree: string | null
+}
+
+/**
+ * Says where an interrupted wiggum run stood, with the text of its last reply. Its `tokens`, and `micros` in millionths of a US dollar, count
+ * against the budget.
+ */
+export type Interrupted = Progress & { readonly text?: string; readonly tokens?: number; readonly micros?: number }
+
+/**
+ * Says what a check found. `evidence`: what the model and a person read, at most 8,000 characters. `tree`: the digest of the files that it ran on;
+ * all checks of a run have one, or none has. `notRun`: it could not be run, or is not the frozen one any more, and the run ends.
+ */
+export type CheckFinding = {
+  readonly pass: boolean
+  readonly evidence: string
+  readonly tree?: string
+  readonly ms?: number
+  readonly exit?: number
+  readonly notRun?: true
+}
 
 /** Why a run ended, for exit codes and machines; `stop` is the coarser stop reason of AgentEvent. */
 export type Ending = {
@@ -130,6 +182,7 @@ export type Ending = {
     | 'estop'
     | 'cancelled'
     | 'stalled'
+    | 'checks_failed'
     | 'error'
   readonly message: string
 }
@@ -146,6 +199,8 @@ export type ExternalEvent =
       readonly labels?: readonly Label[]
       /** Absent: the run begins a turn. Else the prompt is a note for the model, empty in most runs. */
       readonly continues?: Continued
+      /** Absent: structured mode. */
+      readonly wiggum?: Wiggum
     }
   | {
       readonly type: 'model.done'
@@ -176,7 +231,7 @@ export type ExternalEvent =
       /** The digest of what the person accepts in place of the whole change set: some of the files, perhaps edited. */
       readonly part?: string
     }
-  | { readonly type: 'check.done'; readonly id: string; readonly pass: boolean; readonly evidence: string }
+  | ({ readonly type: 'check.done'; readonly id: string } & CheckFinding)
   | { readonly type: 'cancel'; readonly by: string }
   | { readonly type: 'estop'; readonly reason: string }
   | { readonly type: 'clock'; readonly at: number }
@@ -219,13 +274,15 @@ export type InternalEvent =
   /** The changes of a call never enter the workspace, and the call has ended. */
   | ({ readonly type: 'drop'; readonly id: string; readonly by: string; readonly reason: string } & Proposal & Changed)
   | { readonly type: 'observe'; readonly round: number; readonly results: readonly ToolReport[] }
-  | { readonly type: 'check'; readonly id: string; readonly tier: number }
+  /** `id` is unique in the run; `iteration` counts from 1. */
+  | { readonly type: 'check'; readonly id: string; readonly name: string; readonly tier: number; readonly iteration: number }
+  /** A check failed: the model gets this text as the next message, and the next iteration begins. */
   | { readonly type: 'retry'; readonly evidence: string }
   /**
    * A limit, a budget or the clock ends the run: running effects are aborted, waiting calls are denied, then the run finishes with this
    * code.
    */
-  | { readonly type: 'halt'; readonly code: 'limit' | 'budget' | 'timeout' | 'error'; readonly message: string }
+  | { readonly type: 'halt'; readonly code: 'limit' | 'budget' | 'timeout' | 'checks_failed' | 'error'; readonly message: string }
   /** A developer's thread requests a call; the gate has to judge it first. */
   | { readonly type: 'judge'; readonly id: string; readonly by: string; readonly call: Call }
   /** An event between developers' threads: `id` is its name without "user.", `event` its content. */

@@ -23,6 +23,7 @@ export function endingNote({ code, message }: Ending): string {
     limit: 'limit reached',
     timeout: 'limit reached',
     budget: 'budget spent',
+    checks_failed: 'checks failed',
     estop: 'stopped',
     cancelled: 'cancelled',
     integrity: 'the records were altered, nothing further is done',

@@ -2,7 +2,20 @@
 
 import type { Json, JsonObject } from '../kit/json.ts'
 import type { ChangeReview } from './changes.ts'
-import type { Call, ExternalEvent, FailureCode, InternalEvent, Judgement, Part, Proposal, Risk, ToolOutcome, Usage } from './event.ts'
+import type {
+  Call,
+  CheckFinding,
+  ExternalEvent,
+  FailureCode,
+  FrozenCheck,
+  InternalEvent,
+  Judgement,
+  Part,
+  Proposal,
+  Risk,
+  ToolOutcome,
+  Usage,
+} from './event.ts'
 
 /** A JSON Schema of an object, as the model sees it. */
 export type Schema = {
@@ -15,9 +28,9 @@ export type Schema = {
 /** A picture for a model that sees; `base64` are its bytes. */
 export type Picture = { readonly type: 'image/jpeg' | 'image/png' | 'image/webp'; readonly base64: string }
 
-/** Only an openai-compatible provider sends `pictures`. */
+/** Only an openai-compatible provider sends `pictures`. `isEvidence`: it says what a check found, and the last one is never left out. */
 export type Message =
-  | { readonly role: 'user'; readonly content: string; readonly pictures?: readonly Picture[] }
+  | { readonly role: 'user'; readonly content: string; readonly pictures?: readonly Picture[]; readonly isEvidence?: true }
   | {
       readonly role: 'assistant'
       readonly parts: readonly Part[]
@@ -231,6 +244,12 @@ export type ChangePorts = {
   drop(drop: Internal<'drop'>): void
 }
 
+/**
+ * The checks that end a wiggum run. They lie outside of what the run may write. `list`: in the order in which they run, frozen; a name
+ * occurs once. `run` runs one of them and ends early when `signal` aborts. Never throws.
+ */
+export type CheckPort = { readonly list: readonly FrozenCheck[]; run(check: Internal<'check'>, signal: AbortSignal): Promise<CheckFinding> }
+
 /** An approval or a refusal at an open gate; `by` is who decided, and becomes the rule name of a refusal. */
 export type Decision = {
   readonly allow: boolean
@@ -253,6 +272,8 @@ export type RecordEntry =
   | { readonly kind: 'apply'; readonly apply: Internal<'apply'> }
   | { readonly kind: 'dropped'; readonly drop: Internal<'drop'> }
   | { readonly kind: 'gate'; readonly gate: Internal<'gate.open'>; readonly expires: number }
+  /** The model reads this of the check that failed. */
+  | { readonly kind: 'retry'; readonly retry: Internal<'retry'> }
   | { readonly kind: 'finish'; readonly finish: Internal<'finish'>; readonly digest: string }
 
 /** Facts that only the record knows, by call id. */

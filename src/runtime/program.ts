@@ -11,11 +11,13 @@ import { type BudgetLimits, budget } from './behaviours/limits/budget.ts'
 import { limits } from './behaviours/limits/limits.ts'
 import { repetition } from './behaviours/limits/repetition.ts'
 import { loop } from './behaviours/loop.ts'
-import { modes } from './behaviours/modes.ts'
 import { parallel } from './behaviours/parallel.ts'
 import { safety } from './behaviours/safety.ts'
 import { threadCalls } from './behaviours/thread-calls.ts'
 import { watchdog } from './behaviours/watchdog.ts'
+import { modes } from './behaviours/wiggum/modes.ts'
+import { wiggumGuard } from './behaviours/wiggum/wiggum-guard.ts'
+import { wiggumLoop } from './behaviours/wiggum/wiggum-loop.ts'
 import type { RunEvent } from './event.ts'
 
 /** `maxSameResults` is absent in runs without that rule, and in older journals; `channel` in runs that no channel limits. */
@@ -38,12 +40,14 @@ export function program(run: RunLimits): AnyThread<RunEvent>[] {
     limits(run),
     budget(run),
     ...circles,
+    wiggumGuard,
     egress,
     approval,
     parallel(run),
     threadCalls,
     calls,
     loop,
+    wiggumLoop,
     finisher,
     watchdog,
   ]

@@ -5,8 +5,13 @@ import type { AgentEvent, ContextUse, Ending, FailureCode, Part, RunEvent, Trim 
 import { callIdOf, gateIdOf } from './gate-id.ts'
 import { changesOf, dropOutcome } from './outcome.ts'
 
-/** `text` is the text of the latest reply, which becomes the run's result. */
-export type Projected = { readonly runId: string; readonly text: string; readonly events: readonly AgentEvent[] }
+/** `text` is the text of the latest reply, which becomes the run's result. `iterations`: 0 in a structured run. */
+export type Projected = {
+  readonly runId: string
+  readonly text: string
+  readonly iterations: number
+  readonly events: readonly AgentEvent[]
+}
 
 /** Returns what a selected event adds to the digest of its run: the visible events, and the developers' threads that joined. */
 export function digestLines(event: RunEvent, { runId, events }: Projected): string[] {
@@ -27,7 +32,7 @@ export function contextAfter(context: ContextUse, event: RunEvent): ContextUse {
 }
 
 export function projection(runId: string): Projected {
-  return { runId, text: '', events: [] }
+  return { runId, text: '', iterations: 0, events: [] }
 }
 
 /**
@@ -35,14 +40,21 @@ export function projection(runId: string): Projected {
  * journalled).
  */
 export function project(state: Projected, event: RunEvent, blockers = ''): Projected {
-  const text = event.type === 'model.done' ? textOf(event.parts) || state.text : state.text
-  return { ...state, text, events: eventsOf({ ...state, text }, event, blockers) }
+  const said = event.type === 'run.start' ? event.continues?.wiggum?.text : event.type === 'model.done' ? textOf(event.parts) : ''
+  const text = said || state.text
+  const iterations = iterationsAfter(state.iterations, event)
+  return { ...state, text, iterations, events: eventsOf({ ...state, text, iterations }, event, blockers) }
 }
 
-function eventsOf({ runId, text }: Projected, event: RunEvent, blockers: string): AgentEvent[] {
+function iterationsAfter(iterations: number, event: RunEvent): number {
+  if (event.type === 'run.start') return event.wiggum ? (event.continues?.wiggum?.iteration ?? 1) : 0
+  return event.type === 'retry' ? iterations + 1 : iterations
+}
+
+function eventsOf({ runId, text, iterations }: Projected, event: RunEvent, blockers: string): AgentEvent[] {
   switch (event.type) {
     case 'run.start':
-      return [{ type: 'init', runId, model: event.model }]
+      return [{ type: 'init', runId, model: event.model }, ...(event.wiggum ? [{ type: 'iteration', count: iterations } as const] : [])]
     case 'model.done':
       return [...event.parts.flatMap(spoken), ...(event.cut ? [cutNotice(event.cut)] : [])]
     case 'model.fail':
@@ -60,13 +72,13 @@ function eventsOf({ runId, text }: Projected, event: RunEvent, blockers: string)
     case 'drop':
       return [toolResult({ id: event.id, outcome: dropOutcome(event) })]
     case 'retry':
-      return []
+      return [{ type: 'iteration', count: iterations }]
     case 'halt':
       return [{ type: 'error', code: event.code, message: event.message, recoverable: false }]
     case 'stalled':
       return [{ type: 'error', code: 'stalled', message: `the run cannot go on: ${blockers || 'nothing is enabled'}`, recoverable: false }]
     case 'finish':
-      return ended(event.ending, text)
+      return ended(event.ending, text, iterations)
     default:
       return []
   }
@@ -114,12 +126,12 @@ function toolResult({ id, outcome }: Pick<Extract<RunEvent, { type: 'tool.done' 
 }
 
 /** Adds a text to an emergency stop, because no other part of the program can explain it. */
-function ended(ending: Ending, text: string): AgentEvent[] {
+function ended(ending: Ending, text: string, iterations: number): AgentEvent[] {
   const words = `Stopped: ${ending.message}. Nothing more was done; "braidclaw estop --clear" lifts the stop.`
   const notice: AgentEvent[] =
     ending.stop === 'cancelled' && ending.code === 'estop' ? [{ type: 'text', content: words, isPartial: false }] : []
   const result = notice.length > 0 ? words : text
-  return [...notice, { type: 'done', stopReason: ending.stop, ...(result ? { result } : {}) }]
+  return [...notice, { type: 'done', stopReason: ending.stop, ...(result ? { result } : {}), ...(iterations > 0 ? { iterations } : {}) }]
 }
 
 export function textOf(parts: readonly Part[]): string {

@@ -157,6 +157,7 @@ export function createStepper({ runId, threads, threadOf, now, approvalTtlMs }: 
     if (event.type === 'apply') return { kind: 'apply', apply: event }
     if (event.type === 'drop') return { kind: 'dropped', drop: event }
     if (event.type === 'gate.open') return { kind: 'gate', gate: event, expires: now() + approvalTtlMs }
+    if (event.type === 'retry') return { kind: 'retry', retry: event }
     if (event.type === 'finish') return { kind: 'finish', finish: event, digest: digest.digest('hex') }
   }
 

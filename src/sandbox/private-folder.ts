@@ -6,7 +6,7 @@
 import { closeSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { errnoOf, errorText } from '../kit/errors.ts'
-import { statFields } from '../kit/proc.ts'
+import { namesIn, statFields } from '../kit/proc.ts'
 import { sha256 } from '../kit/sha256.ts'
 import type { Log } from '../runtime/port.ts'
 import { type Libc, openLibc } from './libc.ts'
@@ -72,14 +72,6 @@ function startOf(pid: number): string | undefined {
     return field(3) === 'Z' || field(3) === 'X' ? 'gone' : field(22)
   } catch (error) {
     return ['ENOENT', 'ESRCH'].includes(errnoOf(error) ?? '') ? 'gone' : undefined
-  }
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
   }
 }
 

@@ -49,6 +49,7 @@ export const rules = {
   'egress.rule_of_two':
     'The conversation has read content of others and something private; whatever could carry that away needs a yes, at every level.',
   'approval.nobody': 'An approval is needed, and no person can give one here.',
+  'approval.unattended': 'An approval is needed, and a wiggum run asks nobody.',
   'approval.expiry': 'An approval was needed, and no person gave one in time.',
   'approval.unusable': 'The approval cannot be used: it expired, was used before or is for another plan.',
   'approval.altered': 'Another program than BraidClaw changed the stored answer, so it counts as a refusal.',

@@ -70,7 +70,7 @@ test.if(needs('bwrap'))('a turn that reads a file loads the tools, and no sandbo
   await turn(home, text)
   const { paths } = await turn(home, read)
   expect(paths).toContain('src/host/toolset/tool-executor.ts')
-  expect(paths.length).toBeLessThanOrEqual(282)
+  expect(paths.length).toBeLessThanOrEqual(284)
   expect(paths.filter((path) => path.startsWith('src/sandbox/bubblewrap/'))).toEqual([])
 })
 

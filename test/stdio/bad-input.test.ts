@@ -103,6 +103,14 @@ describe('after a hello', () => {
         { id: '5', mode: { newMode: 'god' } },
         { id: '5', error: { message: expect.stringContaining('"structured"|"wiggum"') } },
       ],
+      [
+        { id: 'm', mode: { newMode: 'wiggum', maxIter: 2 } },
+        { id: 'm', rejected: expect.stringContaining('modes: wiggum mode needs checks') },
+      ],
+      [
+        { id: 'm', mode: { newMode: 'structured', maxIterations: -2 } },
+        { id: 'm', rejected: 'modes: maxIterations is -2; give a whole number from 1' },
+      ],
       [{ credit: -1 }, { error: { message: expect.stringContaining('"credit": Too small') } }],
       [
         { id: '6', hello: { protocol: 1 } },

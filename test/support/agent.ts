@@ -2,11 +2,12 @@
 
 import { createPendingApprovals } from '../../src/host/run/pending-approvals.ts'
 import { type Agent, createAgent } from '../../src/runtime/create-agent.ts'
-import type { AgentEvent, Call, ExternalEvent, FailureCode, Judgement, Label, Part } from '../../src/runtime/event.ts'
+import type { AgentEvent, Call, CheckFinding, ExternalEvent, FailureCode, Judgement, Label, Part } from '../../src/runtime/event.ts'
 import {
   type Act,
   type ChangePorts,
   type ChatRequest,
+  type CheckPort,
   type Committed,
   type Decision,
   type Message,
@@ -15,6 +16,7 @@ import {
   ProviderFailure,
   type RecordEntry,
   type Redact,
+  type RunIdentity,
   type SummariseTurn,
 } from '../../src/runtime/port.ts'
 import type { RunLimits } from '../../src/runtime/program.ts'
@@ -42,15 +44,21 @@ export type Script = {
   record?: { external?: (event: ExternalEvent) => void; intent?: () => void; denied?: () => void }
   redact?: Redact
   /** Awaited before a batch is kept. */
-  commit?: (batch: readonly RecordEntry[]) => Promise<unknown>
+  commit?: (batch: readonly RecordEntry[], run: RunIdentity) => Promise<unknown>
   ttlMs?: number
   window?: ModelWindow
   summarise?: SummariseTurn
-  history?: readonly Message[]
+  readonly history?: readonly Message[]
+  readonly openMessages?: number
+  /** Replies in the place of `replies`. */
+  reply?: (request: ChatRequest) => Reply
   tools?: readonly string[]
   /** Called with each request; throws in place of the model. */
   refuse?: (request: ChatRequest) => void
   /** What the record returns when a gate opens, when an approval is used, and for answers given elsewhere. */
+  /** What the checks `one`, `two` … find, in the order in which they run, and then again and again; absent: there are none. */
+  checks?: { names: readonly string[]; findings: readonly (Partial<CheckFinding> | ((signal: AbortSignal) => Promise<CheckFinding>))[] }
+  sandbox?: 'none'
   questions?: {
     opened?: () => Decision | undefined
     use?: (what: 'act' | 'apply') => string | undefined
@@ -60,6 +68,8 @@ export type Script = {
 
 export type Stage = {
   agent: Agent
+  /** The checks that ran: `check-1 one`. */
+  checked: string[]
   /** Everything that was journalled or recorded, in order. */
   log: string[]
   requests: ChatRequest[]
@@ -71,16 +81,20 @@ export function stage(script: Script): Stage {
   const log: string[] = []
   const requests: ChatRequest[] = []
   const acted: string[] = []
+  const checked: string[] = []
   const state = { ids: 0, pulled: 0 }
   const agent = createAgent({
     conversationId: 'conversation-1',
     channel: 'test',
     approvalTtlMs: script.ttlMs ?? 60_000,
     threads: prepareThreads(script.threads ?? []),
+    ...(script.sandbox ? { sandbox: script.sandbox } : {}),
+    ...(script.checks ? { checks: checksOf(script.checks, checked) } : {}),
     limits: { maxToolRounds: 5, maxParallel: 4, ...script.limits },
     model: 'scripted',
     opening: () => ({
       history: script.history ?? [],
+      openMessages: script.openMessages ?? 0,
       systemPrompt: 'system',
       tools: (script.tools ?? []).map((name) => ({ name, description: name, parameters: { type: 'object' } })),
       labels: script.labels ?? [],
@@ -92,7 +106,8 @@ export function stage(script: Script): Stage {
         chat: (request, signal) => {
           requests.push(request)
           script.refuse?.(request)
-          return chat(script.replies[Math.min(requests.length, script.replies.length) - 1] ?? {}, signal, () => state.pulled++)
+          const reply = script.reply?.(request) ?? script.replies[Math.min(requests.length, script.replies.length) - 1]
+          return chat(reply ?? {}, signal, () => state.pulled++)
         },
       },
       judge: async (call) => ({ ...allowed(call), ...script.verdicts?.[call.id] }),
@@ -102,8 +117,8 @@ export function stage(script: Script): Stage {
       },
       ...(script.changes ? { changes: script.changes } : {}),
       recorder: {
-        async commit(_run, batch) {
-          await script.commit?.(batch)
+        async commit(run, batch) {
+          await script.commit?.(batch, run)
           return keep(script, log, batch)
         },
       },
@@ -121,7 +136,18 @@ export function stage(script: Script): Stage {
       random: (bytes) => new Uint8Array(bytes).fill(state.ids++),
     },
   })
-  return { agent, log, requests, acted, pulled: () => state.pulled }
+  return { agent, log, requests, acted, checked, pulled: () => state.pulled }
+}
+
+function checksOf({ names, findings }: NonNullable<Script['checks']>, checked: string[]): CheckPort {
+  return {
+    list: names.map((name) => ({ name, tier: 0, digest: `digest of ${name}` })),
+    async run({ id, name }, signal) {
+      const found = findings[checked.length % findings.length] ?? {}
+      checked.push(`${id} ${name}`)
+      return typeof found === 'function' ? found(signal) : { pass: false, evidence: `${name} found something`, ...found }
+    },
+  }
 }
 
 /** Throws what the script's hooks throw, and keeps nothing then. */
@@ -149,6 +175,7 @@ function keep({ record, questions }: Script, log: string[], batch: readonly Reco
       return [`apply ${entry.apply.id}`]
     }
     if (entry.kind === 'dropped') return [`dropped ${entry.drop.id} by ${entry.drop.by}`]
+    if (entry.kind === 'retry') return ['retry']
     if (entry.kind === 'finish') return [`finish ${entry.finish.ending.code}`]
     const given = questions?.opened?.()
     if (given) earlier.set(entry.gate.id, given)

@@ -186,7 +186,7 @@ function stopping(): HttpError {
 /** Returns the status of a failure before a turn began. */
 export function httpErrorOf(error: unknown): HttpError | undefined {
   if (!(error instanceof FailureError)) return undefined
-  const status = { usage: 400, provider: 502, timeout: 504, budget: 429, limit: 429, estop: 409, denied: 403 }
+  const status = { usage: 400, provider: 502, timeout: 504, budget: 429, limit: 429, estop: 409, denied: 403, checks_failed: 422 }
   const known: { readonly [code: string]: number } = status
   return new HttpError(known[error.code] ?? 500, error.code, error.message)
 }

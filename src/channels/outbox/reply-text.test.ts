@@ -26,6 +26,7 @@ test('whatever the model says, what was refused stands beside it', () => {
     ['denied', 'denied'],
     ['limit', 'limit reached'],
     ['budget', 'budget spent'],
+    ['checks_failed', 'checks failed'],
     ['estop', 'stopped'],
     ['cancelled', 'cancelled'],
     ['stalled', 'failed'],

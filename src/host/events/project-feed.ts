@@ -168,6 +168,7 @@ function createRunProjection({ runId, conversationId }: { readonly runId: string
     if (event.type === 'deny')
       return [...about(event.id), ...show(event), ...closed(event.id, { allow: false, by: event.by }), ...propose()]
     if (event.type === 'drop') return dropped(event, body, receipt)
+    if (event.type === 'retry') return show(event)
     return about(event.id)
   }
 

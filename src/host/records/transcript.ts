@@ -85,6 +85,7 @@ export function transcriptOf(
     if (event.type === 'deny')
       end(event.id, at, { status: 'denied', output: '', error: `${event.by}: ${event.reason}` }, receipt, undefined)
     else if (event.type === 'drop') dropped(at, event, body, receipt)
+    else if (event.type === 'retry') steps.push({ seq, at, type: 'message', text: event.evidence })
     else if (event.type === 'finish' && event.ending.stop === 'error' && steps.at(-1)?.type !== 'error')
       steps.push({ seq, at, type: 'error', code: event.ending.code, message: event.ending.message })
   }

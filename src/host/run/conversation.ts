@@ -242,6 +242,7 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
     limits: runLimits(config, profile.setup.access),
     ...(await rulesFor(profile)),
     threads: options.threads ?? [],
+    checks: options.checks,
     approvalTtlMs: 600_000,
     model: config.defaultModel,
     opening,

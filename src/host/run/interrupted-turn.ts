@@ -4,8 +4,11 @@ import type { RunRecord } from '../../memory/journal/journal.ts'
 import type { Memory } from '../../memory/memory.ts'
 import { outcomeUnknown } from '../../memory/recovery/interrupted-runs.ts'
 import { broughtBy } from '../../runtime/behaviours/start-events.ts'
-import type { Proposal, ToolOutcome } from '../../runtime/event.ts'
+import { progressAfter } from '../../runtime/behaviours/wiggum/progress.ts'
+import type { Interrupted, Proposal, RunEvent, ToolOutcome, Usage } from '../../runtime/event.ts'
+import { textOf } from '../../runtime/project.ts'
 import { consequenceIn, externalOf, type ReplayEntry } from '../../runtime/replay/external-entry.ts'
+import { addUsage } from '../../runtime/usage.ts'
 import type { InterruptedTurn } from '../api.ts'
 
 export type TurnOptions = {
@@ -30,6 +33,7 @@ export async function interruptedTurn({ memory, conversationId, isIdempotent, wo
   const last = lastStep(journal.events(run.runId))
   if (last === undefined) return `the journal of its last turn (${run.runId}) was cleared`
   const { proposals, ends, asked, note, count } = last
+  const wiggum = wiggumOf(last, diedOf(run) !== undefined)
   const again: Proposal[] = []
   const unknown: Proposal[] = []
   for (const one of proposals) {
@@ -46,7 +50,8 @@ export async function interruptedTurn({ memory, conversationId, isIdempotent, wo
       const isMade = (one: Proposal) => again.includes(one) || answers.get(one.call.id) === 'again'
       const lines = unknown.filter((one) => !isMade(one)).map((one) => sentence(one, answers.get(one.call.id)))
       const prompt = [note, ...(lines.length === 0 ? [] : [`[BraidClaw: this turn was interrupted and continues. ${lines.join(' ')}]`])]
-      return { prompt: prompt.filter(Boolean).join('\n'), continues: { run: run.runId, asked, proposals: proposals.filter(isMade) } }
+      const continues = { run: run.runId, asked, proposals: proposals.filter(isMade), ...(wiggum ? { wiggum } : {}) }
+      return { prompt: prompt.filter(Boolean).join('\n'), continues }
     },
   }
 }
@@ -84,6 +89,19 @@ type LastStep = {
   readonly note: string
   /** How many calls of the run have ended. */
   readonly count: number
+  readonly progress: Interrupted | null
+  readonly used?: Usage
+  readonly said?: string
+}
+
+/** Counts on what a run had used, and its failures in a row, if its process died; a run that a limit ended may go on for a while. */
+function wiggumOf({ progress, used, said }: LastStep, died: boolean): Interrupted | undefined {
+  if (progress === null) return undefined
+  const { tokens = 0, micros = 0 } = progress
+  const { inputTokens = 0, outputTokens = 0, costMicros = 0 } = used ?? {}
+  const text = said || progress.text
+  if (!died) return { ...progress, text, same: { key: '', times: 0 }, tokens: 0, micros: 0 }
+  return { ...progress, text, tokens: tokens + inputTokens + outputTokens, micros: micros + costMicros }
 }
 
 function lastStep(entries: readonly ReplayEntry[]): LastStep | undefined {
@@ -92,12 +110,19 @@ function lastStep(entries: readonly ReplayEntry[]): LastStep | undefined {
     const event = externalOf(entry)
     if (event?.type === 'run.start') {
       const [asked, note] = event.continues ? [event.continues.asked, event.prompt] : [event.prompt, '']
-      step = { asked, note, proposals: broughtBy(event) ?? [], ends: new Map(), count: 0 }
+      step = { asked, note, proposals: broughtBy(event) ?? [], ends: new Map(), count: 0, progress: null }
     } else if (step && event && broughtBy(event)) step = { ...step, note: '', proposals: broughtBy(event) ?? [], ends: new Map() }
     const ended = endIn(entry)
+    const selected = event ?? consequenceIn(entry)
+    if (event?.type === 'model.done') step = step && { ...step, said: textOf(event.parts) }
+    if (step && selected) step = { ...step, progress: progressAfter(step.progress, selected), used: usedAfter(step, selected) }
     if (step && ended) step = { ...step, ends: new Map([...step.ends, ended]), count: step.count + 1 }
   }
   return step
+}
+
+function usedAfter({ used }: LastStep, event: RunEvent): Usage | undefined {
+  return (event.type === 'model.done' || event.type === 'context.trimmed') && event.usage ? addUsage(used, event.usage) : used
 }
 
 /** These refused a call only because the run was about to end. */

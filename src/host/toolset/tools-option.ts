@@ -5,7 +5,7 @@
 
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import { isSchema } from '../../tools/executable/description.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
@@ -49,7 +49,7 @@ function folderFor({ config, origins }: Setup, list: string): string {
 }
 
 function listOf(spec: string, text: string): readonly ListedTool[] {
-  const list = parsed(text)
+  const list = parseJson(text)
   if (!Array.isArray(list)) throw wrong(spec, 'it is not a JSON array; write [{"name":"file_read"}, {"name":"weather"}]')
   const asked = list.map((entry: unknown, at) => askedOf(spec, entry, at))
   const twice = asked.find(({ name }, at) => asked.some((other, before) => before < at && other.name === name))
@@ -65,14 +65,6 @@ function askedOf(spec: string, entry: unknown, at: number): ListedTool {
   if (parameters === undefined) return { name: entry.name }
   if (isSchema(parameters)) return { name: entry.name, parameters }
   throw wrong(spec, `entry ${at + 1} ("${entry.name}") has parameters that are not a JSON Schema of an object`)
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function wrong(spec: string, why: string): FailureError {

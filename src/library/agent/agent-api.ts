@@ -3,7 +3,8 @@
 import { isObject } from '../../kit/json.ts'
 import type { ModelCall } from '../../providers/model-call.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
-import type { AgentEvent, Ending, JsonObject, Mode, Proposal, Risk } from '../../runtime/event.ts'
+import type { ModeChange } from '../../runtime/create-agent.ts'
+import type { AgentEvent, Ending, JsonObject, Proposal, Risk } from '../../runtime/event.ts'
 import type { Provider, Schema, ToolSpec } from '../../runtime/port.ts'
 import type { AnyUserThread } from '../../runtime/threads/thread.ts'
 
@@ -98,7 +99,13 @@ export type BraidClaw = {
   gate(gateId: string): Proposal | undefined
   /** Cancels the running turn, also one that has only just begun. */
   cancel(): void
-  setMode(change: { readonly newMode: Mode; readonly maxIterations?: number }): Promise<string | undefined>
+  /**
+   * Sets the mode of the turns from now on, also before the first one: `wiggum` works until the checks pass, without approvals, for at most
+   * `maxIterations` iterations (also called `maxIter`; 100 if absent). A turn under way keeps its mode.
+   * @returns undefined when the mode is set, else `modes: ` and why it was rejected: without checks, or without the sandbox
+   * @throws Error as `run`
+   */
+  setMode(change: ModeChange): Promise<string | undefined>
   /** How the latest run ended. */
   ending(): Ending | undefined
   conversationId(): string | undefined

@@ -85,10 +85,7 @@ export function conversationAgent({ tools, threads = [], ...own }: Brought, work
     cancel() {
       for (const stop of stops) stop.abort()
     },
-    setMode: async (change) => {
-      const current = conversation()
-      return current ? await current.setMode(change) : 'modes'
-    },
+    setMode: async (change) => (state.closed ? 'modes: this agent is closed' : (await opened.get()).conversation.setMode(change)),
     ending: () => conversation()?.ending(),
     conversationId: () => conversation()?.id,
     runId: () => conversation()?.runId(),

@@ -74,7 +74,7 @@ async function run(words: readonly string[], { home, workspace, env = process.en
 /** The exit codes of the program (README). */
 const codes: Readonly<Partial<Record<number, FailureCode>>> = {
   ...{ 2: 'usage', 3: 'denied', 4: 'approval_needed', 5: 'limit', 6: 'budget', 7: 'timeout', 8: 'provider', 9: 'integrity' },
-  ...{ 10: 'estop', 130: 'cancelled' },
+  ...{ 10: 'estop', 11: 'checks_failed', 130: 'cancelled' },
 }
 
 function failureOf({ code, stderr }: Ended): { readonly code: FailureCode; readonly message: string } {

@@ -205,7 +205,7 @@ function createClient({ put, stop, open: openAgent }: Session, hello: Hello) {
       await (turns.has(id) ? fail(id, 'twice', 'a prompt with this id runs; give each its own') : prompt(id, line.prompt))
     else if (approve) await put({ id, rejected: (await agent.approve(approve.gateId, approve)) ?? null })
     else if (line.changes !== undefined) await put({ id, changes: (await agent.changes(line.changes)) ?? null })
-    else if (mode) await put({ id, rejected: (await agent.setMode(mode)) ?? null })
+    else if (mode) await put({ id, rejected: (await agent.setMode(mode).catch(errorText)) ?? null })
     else if (line.hello) await fail(id, 'bad_input', '"hello" is the first line, and comes once')
     if (line.cancel) id === '' ? agent.cancel() : turns.get(id)?.abort()
     if (line.credit === undefined) return
@@ -327,7 +327,7 @@ function pieceOf(piece: Piece): ModelPiece {
 /** The longest line in bytes, and the longest reply of a client's model in characters. */
 const longestLine = 16 * 1024 * 1024
 
-const [text, whole, yes] = [z.string(), z.int().min(0), z.literal(true)]
+const [text, whole, limit, yes] = [z.string(), z.int().min(0), z.optional(z.int()), z.literal(true)]
 const object = z.record(text, z.json())
 const risk = z.enum(['low', 'medium', 'high']).default('medium')
 const tool = z.strictObject({
@@ -349,7 +349,7 @@ const parts = {
     threads: z.array(z.looseObject({ name: text, on: object })).default([]),
   }),
   approve: z.strictObject({ gateId: text, allow: z.boolean(), by: z.optional(text), note: z.optional(text), part: z.optional(text) }),
-  mode: z.strictObject({ newMode: z.enum(['structured', 'wiggum']), maxIterations: z.optional(whole) }),
+  mode: z.strictObject({ newMode: z.enum(['structured', 'wiggum']), maxIterations: limit, maxIter: limit, maxSame: limit, until: limit }),
   result: z.strictObject({ id: text, output: z.json().optional(), error: z.optional(text) }),
   piece: z.discriminatedUnion('type', [
     z.strictObject({ id: text, type: z.enum(['text', 'thinking']), content: text }),

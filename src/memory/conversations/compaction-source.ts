@@ -129,12 +129,13 @@ function fitting(store: Store, runs: readonly RunRow[], portionBytes: number) {
   return { runs, lines }
 }
 
-/** Tool results are shortened, because the answer after them contains what mattered. */
+/** Tool results are shortened, and what a failed check found is left out, because the answer after them contains what mattered. */
 const longestResult = 500
 
 function linesOf(store: Store, runId: string, longest: number): TurnLine[] {
   const rows = store.sql<{ role: Role; content: string; results: string | null }, [string]>(
-    `SELECT role, content, tool_results AS results FROM turns WHERE run_id = ? AND metadata ->> 'file' IS NULL ORDER BY id`,
+    `SELECT role, content, tool_results AS results FROM turns WHERE run_id = ? AND metadata ->> 'file' IS NULL AND metadata ->> 'retry' IS NULL
+     ORDER BY id`,
   )
   return rows.all(runId).flatMap(({ role, content, results }): TurnLine[] => {
     if (role === 'tool')

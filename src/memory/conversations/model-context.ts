@@ -28,6 +28,7 @@ export type Context = {
 
 type JournalledTurn = {
   readonly seq: number
+  readonly type: string
   readonly role: Role
   readonly content: string
   readonly toolResults: string | null
@@ -155,7 +156,7 @@ function spelled(message: Message): string {
 function rowsOf(store: Store, runId: string): JournalledTurn[] {
   return store
     .sql<JournalledTurn, [string]>(
-      `SELECT seq, role, content, tool_results AS toolResults, body FROM turns JOIN journal ON journal.seq = turns.journal_seq
+      `SELECT seq, role, content, tool_results AS toolResults, body, type FROM turns JOIN journal ON journal.seq = turns.journal_seq
        WHERE turns.run_id = ? AND journal.type <> '${foreignLine}' ORDER BY id`,
     )
     .all(runId)
@@ -187,7 +188,7 @@ function trimsOf(store: Store, runId: string): TrimAt[] {
 
 /** Tells whether the run continued an earlier one. It reads the journal only for runs without a question of their own. */
 function isContinuation(store: Store, runId: string, rows: readonly JournalledTurn[] = []): boolean {
-  if (rows[0]?.role === 'user' && !rows[0].body.includes('"continues":{')) return false
+  if (rows[0]?.type === 'run.start' && !rows[0].body.includes('"continues":{')) return false
   const select = `SELECT 1 FROM journal WHERE run_id = ? AND type = 'run.start' AND json_extract(body, '$.continues.run') IS NOT NULL`
   return store.sql(select).get(runId) !== null
 }
@@ -197,10 +198,11 @@ function isContinuation(store: Store, runId: string, rows: readonly JournalledTu
  * reply followed. `isOpen`: one more run continues the turn.
  */
 function turnRows(parts: readonly (readonly JournalledTurn[])[], isOpen: boolean): readonly JournalledTurn[] {
-  const withoutNote = (rows: readonly JournalledTurn[]) => (rows.length > 1 && rows.at(-1)?.role === 'user' ? rows.slice(0, -1) : rows)
+  const isNote = ({ role, type }: JournalledTurn) => role === 'user' && type !== 'retry'
+  const withoutNote = (rows: readonly JournalledTurn[]) => (rows.length > 1 && rows.slice(-1).some(isNote) ? rows.slice(0, -1) : rows)
   const joined = parts.reduce((before, part) => {
-    const notes = part.filter(({ role }) => role === 'user')
-    const rest = part.filter(({ role }) => role !== 'user')
+    const notes = part.filter(isNote)
+    const rest = part.filter((row) => !isNote(row))
     const replied = rest.findIndex(({ role }) => role === 'assistant')
     const results = replied === -1 ? rest.length : replied
     return [...withoutNote(before), ...rest.slice(0, results), ...notes, ...rest.slice(results)]
@@ -220,7 +222,7 @@ function messagesOfTurn(rows: readonly JournalledTurn[], trims: readonly TrimAt[
   }
   for (const [at, row] of rows.entries()) {
     if (row.role === 'assistant') trimBefore(row.seq)
-    if (row.role === 'user') messages.push({ role: 'user', content: row.content })
+    if (row.role === 'user') messages.push({ role: 'user', content: row.content, ...(row.type === 'retry' ? { isEvidence: true } : {}) })
     else if (row.role === 'assistant') messages.push(...replyOf(row, rows, { at, open }))
   }
   trimBefore(Number.POSITIVE_INFINITY)

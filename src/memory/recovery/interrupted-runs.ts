@@ -84,11 +84,12 @@ function isThinking(entries: readonly JournalEntry[]): boolean {
     for (const id of proposedIn(start)) waiting.add(id)
     const isResult = (type === 'tool.done' || type === 'deny' || type === 'drop') && waiting.delete(idOf(body))
     state.thinking =
-      (type === 'run.start' && waiting.size === 0) || (isResult && waiting.size === 0) || (state.thinking && !endsCall.has(type))
+      (beginsCall.has(type) && waiting.size === 0) || (isResult && waiting.size === 0) || (state.thinking && !endsCall.has(type))
   }
   return state.thinking
 }
 
+const beginsCall: ReadonlySet<string> = new Set(['run.start', 'retry'])
 const endsCall: ReadonlySet<string> = new Set(['model.done', 'model.fail', 'cancel', 'estop'])
 
 function proposedIn(body: unknown): unknown[] {

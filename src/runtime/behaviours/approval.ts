@@ -1,4 +1,7 @@
-/** Blocks a risky call until someone approves exactly that plan, and a change set that asks until someone approves exactly its digest. */
+/**
+ * Blocks a risky call until someone approves exactly that plan, and a change set that asks until someone approves exactly its digest. In a
+ * wiggum run nobody is asked: whatever needs a yes is refused at once, and the model reads why.
+ */
 
 import type { BThread, Pattern } from '../../kernel/thread.ts'
 import type { Changed, Judgement, Proposal, RunEvent } from '../event.ts'
@@ -11,14 +14,17 @@ type ApprovalState = {
   readonly gates: readonly PendingGate[]
   readonly open: readonly { readonly id: string; readonly plan: string }[]
   readonly refusals: Refusals
+  /** Set in a wiggum run. */
+  readonly unattended: boolean
 }
 
 export const approval: BThread<ApprovalState, RunEvent> = {
   name: 'approval',
   priority: 30,
-  init: { gates: [], open: [], refusals: noRefusals },
-  bid: ({ gates, open, refusals }) => ({
+  init: { gates: [], open: [], refusals: noRefusals, unattended: false },
+  bid: ({ gates, open, refusals, unattended }) => ({
     wait: [
+      { type: 'run.start' },
       { type: 'propose', match: needsYes },
       { type: 'tool.changed', match: needsYes },
       { type: 'gate.open' },
@@ -33,10 +39,12 @@ export const approval: BThread<ApprovalState, RunEvent> = {
       ...blockedEffects(refusals),
       { type: 'approval.decision', match: (event) => !answersOpenGate(open, event) },
     ],
-    request: [...gates.filter(({ phase }) => phase === 'wanted').map(openGate), ...denials(refusals)],
+    request: [...(unattended ? refuseUnasked(gates) : gates.filter(({ phase }) => phase === 'wanted').map(openGate)), ...denials(refusals)],
   }),
   next(state, event) {
     switch (event.type) {
+      case 'run.start':
+        return { ...state, unattended: event.wiggum !== undefined }
       case 'propose':
         return { ...state, gates: [...state.gates, { call: event.call, judgement: event.judgement, phase: 'wanted' }] }
       case 'tool.changed':
@@ -56,6 +64,13 @@ export const approval: BThread<ApprovalState, RunEvent> = {
 
 const proposalOf = ({ call, judgement }: Proposal): Proposal => ({ call, judgement })
 const changedOf = ({ outcome, review }: Changed): Changed => ({ outcome, review })
+
+/** Refuses what would need a yes in a run that asks nobody. */
+export function refuseUnasked(gates: readonly (Proposal & { readonly changed?: Changed })[]): RunEvent[] {
+  const why = ({ judgement, changed }: (typeof gates)[number]) =>
+    `this needs a yes, and a wiggum run asks nobody (${changed?.review.reason ?? judgement.reason}); find a way without it`
+  return denials({ ids: [], pending: gates.map((gate) => ({ ...gate, by: 'approval.unattended', reason: why(gate) })) })
+}
 
 function opened(state: ApprovalState, { id, judgement: { plan } }: Extract<RunEvent, { type: 'gate.open' }>): ApprovalState {
   const gates = state.gates.map((gate) => (gate.call.id === id ? { ...gate, phase: 'open' as const } : gate))

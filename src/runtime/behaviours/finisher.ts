@@ -1,17 +1,21 @@
 /** Ends a run with exactly one `finish`, when nothing is in flight, with the code of its true outcome, and blocks every later event. */
 
 import type { BThread } from '../../kernel/thread.ts'
-import type { Ending, FailureCode, RunEvent } from '../event.ts'
+import type { Ending, FailureCode, Progress, RunEvent } from '../event.ts'
 import { isKnown, vocabulary } from '../vocabulary.ts'
 import { broughtBy } from './start-events.ts'
+import { progressAfter } from './wiggum/progress.ts'
 
 type Finisher = {
+  /** The model thinks, the gate judges, or a check runs. */
   readonly thinking: boolean
   readonly unresolved: number
   readonly ending: Ending | null
   /** The last refusal that no allowed call has followed; an answer after it does not count as plain success. */
   readonly refused: Pick<Ending, 'code' | 'message'> | null
   readonly finished: boolean
+  /** Set in a wiggum run: it answers when its checks passed, whatever was refused on the way. */
+  readonly wiggum: Progress | null
 }
 
 function everything(): readonly { readonly type: RunEvent['type'] }[] {
@@ -23,7 +27,7 @@ function everything(): readonly { readonly type: RunEvent['type'] }[] {
 export const finisher: BThread<Finisher, RunEvent> = {
   name: 'finisher',
   priority: 70,
-  init: { thinking: false, unresolved: 0, ending: null, refused: null, finished: false },
+  init: { thinking: false, unresolved: 0, ending: null, refused: null, finished: false, wiggum: null },
   bid({ thinking, unresolved, ending, finished }) {
     if (finished) return { block: everything() }
     return {
@@ -37,17 +41,22 @@ export const finisher: BThread<Finisher, RunEvent> = {
         { type: 'tool.done' },
         { type: 'deny' },
         { type: 'drop' },
+        { type: 'check' },
+        { type: 'check.done' },
+        { type: 'retry' },
         { type: 'stalled' },
       ],
       interrupt: [{ type: 'cancel' }, { type: 'estop' }, { type: 'halt' }],
       request: ending && !thinking && unresolved === 0 ? [{ type: 'finish', ending }] : [],
     }
   },
-  next(state, event) {
+  next(before, event) {
+    const state = { ...before, wiggum: progressAfter(before.wiggum, event) }
     switch (event.type) {
       case 'run.start':
         return { ...state, unresolved: broughtBy(event)?.length ?? 0 }
       case 'think':
+      case 'check':
         return { ...state, thinking: true }
       case 'model.done':
         return answered({ ...state, thinking: false, unresolved: event.proposals.length })
@@ -57,7 +66,10 @@ export const finisher: BThread<Finisher, RunEvent> = {
       case 'judged':
         return { ...state, thinking: false, unresolved: event.proposals.length }
       case 'model.fail':
+        if (state.wiggum?.stage === 'checking') return { ...state, thinking: false }
         return end({ ...state, thinking: false }, failure(event))
+      case 'check.done':
+        return checked({ ...state, thinking: false })
       case 'tool.done':
         return { ...state, unresolved: state.unresolved - 1, refused: afterTool(state, event) }
       case 'deny':
@@ -94,8 +106,12 @@ function end(state: Finisher, ending: Ending): Finisher {
 }
 
 function answered(state: Finisher): Finisher {
-  if (state.unresolved > 0) return state
+  if (state.unresolved > 0 || state.wiggum) return state
   return end(state, { stop: 'end_turn', ...(state.refused ?? { code: 'answered', message: '' }) })
+}
+
+function checked(state: Finisher): Finisher {
+  return state.wiggum?.stage === 'passed' ? end(state, { stop: 'end_turn', code: 'answered', message: '' }) : state
 }
 
 function afterTool({ refused }: Finisher, { outcome }: Extract<RunEvent, { type: 'tool.done' }>): Finisher['refused'] {

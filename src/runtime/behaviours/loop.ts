@@ -24,7 +24,12 @@ export const loop: BThread<{ readonly round: number; readonly phase: 'new' | 'id
   },
   next({ round }, event) {
     if (event.type === 'think') return { round: event.round, phase: 'thinking' }
-    const waits = event.type === 'run.start' && (broughtBy(event) ?? []).length > 0
+    const waits = event.type === 'run.start' && ((broughtBy(event) ?? []).length > 0 || awaitsChecks(event))
     return { round, phase: waits || event.type === 'model.done' || event.type === 'model.fail' ? 'idle' : 'wants' }
   },
+}
+
+/** The interrupted run had its reply; what follows is up to the checks. */
+function awaitsChecks({ continues }: Extract<RunEvent, { type: 'run.start' }>): boolean {
+  return continues?.wiggum !== undefined && continues.wiggum.stage !== 'working'
 }

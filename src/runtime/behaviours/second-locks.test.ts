@@ -55,7 +55,7 @@ describe.each([
   const beginnings: readonly RunEvent[] = [
     { type: 'act', ...proposed },
     { type: 'think', round: 1 },
-    { type: 'check', id: 'c', tier: 1 },
+    { type: 'check', id: 'c', name: 'npm test', tier: 1, iteration: 1 },
     { type: 'gate.open', ...proposed },
   ]
   const eager = (event: RunEvent): AnyThread<RunEvent> => ({

@@ -5,12 +5,14 @@ import type { RunEvent } from '../event.ts'
 import { broughtBy } from './start-events.ts'
 
 /**
- * `busy`: the model thinks, or its calls are open. `asked`: the gate judges a thread's call. `own`: that call is open. `over`: no more
+ * `busy`: the model thinks, its calls are open, or a check runs. `asked`: the gate judges a thread's call. `own`: that call is open. `over`: no more
  * calls.
  */
 type ThreadCalls = { readonly phase: 'new' | 'idle' | 'busy' | 'asked' | 'own' | 'over'; readonly id: string | null }
 
-const wait = (['run.start', 'think', 'model.done', 'model.fail', 'judge', 'judged', 'observe'] as const).map((type) => ({ type }))
+const wait = (['run.start', 'think', 'model.done', 'model.fail', 'judge', 'judged', 'observe', 'check', 'check.done'] as const).map(
+  (type) => ({ type }),
+)
 
 export const threadCalls: BThread<ThreadCalls, RunEvent> = {
   name: 'thread-calls',
@@ -21,7 +23,7 @@ export const threadCalls: BThread<ThreadCalls, RunEvent> = {
     if (event.type === 'judge') return { phase: 'asked', id: event.id }
     if (event.type === 'judged') return { phase: 'own', id: null }
     if (event.type === 'model.fail') return { phase: 'over', id: null }
-    if (event.type === 'think') return { phase: 'busy', id: null }
+    if (event.type === 'think' || event.type === 'check') return { phase: 'busy', id: null }
     if (event.type === 'run.start' && (broughtBy(event) ?? []).length > 0) return { phase: 'busy', id: null }
     if (event.type === 'model.done' && event.proposals.length > 0) return state
     return { phase: 'idle', id: null }

@@ -28,6 +28,8 @@ const watched = (
     'approval.decision',
     'deny',
     'drop',
+    'check',
+    'check.done',
     'finish',
   ] as const
 ).map((type) => ({ type }))
@@ -48,10 +50,12 @@ export const watchdog: BThread<Watch, RunEvent> = {
         return { ...state, started: true }
       case 'think':
       case 'judge':
+      case 'check':
         return { ...state, thinking: true }
       case 'model.done':
       case 'model.fail':
       case 'judged':
+      case 'check.done':
         return { ...state, thinking: false }
       case 'act':
       case 'apply':

@@ -50,7 +50,22 @@ const judgement = {
 const review = { digest: text, verdict: one('apply', 'ask', 'deny'), rule: text, reason: text, summary: text, count }
 const outcome = { status: one('allowed', 'denied', 'failed'), output: text }
 const proposals = list(shape({ call: shape(call), judgement: shape(judgement) }))
-const continues = optional(shape({ run: text, asked: text, proposals }))
+const checks = list(shape({ name: text, tier: count, digest: text }))
+const limits = shape({ checks, maxIterations: count, maxSame: count, until: optional(count) })
+const wiggum = optional(limits)
+const stage = one('working', 'checking', 'failed')
+const same = shape({ key: text, times: count })
+const interrupted = shape({
+  limits,
+  iteration: count,
+  stage,
+  evidence: text,
+  same,
+  text: optional(text),
+  tokens: optional(count),
+  micros: optional(count),
+})
+const continues = optional(shape({ run: text, asked: text, proposals, wiggum: optional(interrupted) }))
 const part: Check = (value) =>
   isObject(value) && (value.type === 'call' ? shape(call)(value) : one('text', 'thinking')(value.type) && text(value.text))
 
@@ -75,18 +90,18 @@ function isShortening(body: unknown): body is Shortening {
 
 /** The fields that the program reads of each event. */
 const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
-  'run.start': shape({ prompt: text, mode: one('structured', 'wiggum'), at: count, model: text, labels, continues }),
+  'run.start': shape({ prompt: text, mode: one('structured', 'wiggum'), at: count, model: text, labels, continues, wiggum }),
   'model.done': shape({ parts: list(part), proposals, usage: shape({ inputTokens: count, outputTokens: count }), model: text }),
   'model.fail': shape({ code: text, message: text }),
   'context.trimmed': isTrim,
   'tool.done': shape({ id: text, outcome: shape(outcome) }),
   'tool.changed': shape({ id: text, call: shape(call), judgement: shape(judgement), outcome: shape(outcome), review: shape(review) }),
   'approval.decision': shape({ id: text, allow: flag, by: text, plan: text }),
-  'check.done': shape({ id: text, pass: flag, evidence: text }),
+  'check.done': shape({ id: text, pass: flag, evidence: text, tree: optional(text), notRun: optional(flag) }),
   cancel: shape({ by: text }),
   estop: shape({ reason: text }),
   clock: shape({ at: count }),
-  'mode.set': shape({ mode: one('structured', 'wiggum') }),
+  'mode.set': shape({ mode: one('structured', 'wiggum'), maxIterations: optional(count) }),
   'thread.add': shape({ name: text, digest: text }),
   judged: shape({ id: text, by: text, parts: list(part), proposals }),
 }
@@ -103,7 +118,7 @@ function isExternalBody(body: unknown): body is ExternalEvent {
 /** The consequences that the driver journals, except those that name a gate. */
 export type Consequence = Extract<
   InternalEvent,
-  { type: 'act' } | { type: 'apply' } | { type: 'deny' } | { type: 'drop' } | { type: 'finish' }
+  { type: 'act' } | { type: 'apply' } | { type: 'deny' } | { type: 'drop' } | { type: 'retry' } | { type: 'finish' }
 >
 
 const proposal = { id: text, call: shape(call), judgement: shape(judgement) }
@@ -114,6 +129,7 @@ const consequences: { readonly [type in Consequence['type']]: Check } = {
   apply: shape({ ...proposal, review: shape(review) }),
   deny: shape({ ...proposal, ...why }),
   drop: shape({ ...proposal, ...why, outcome: shape(outcome), review: shape(review) }),
+  retry: shape({ evidence: text }),
   finish: shape({ ending: shape({ stop: one('end_turn', 'cancelled', 'error'), code: text, message: text }) }),
 }
 

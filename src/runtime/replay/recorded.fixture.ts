@@ -72,6 +72,7 @@ export function journalled(entry: RecordEntry): Omit<ReplayEntry, 'seq'> | undef
   if (entry.kind === 'apply') return { kind: 'intent', type: 'apply', body: entry.apply }
   if (entry.kind === 'dropped') return { kind: 'note', type: 'drop', body: { ...entry.drop, receipt: 'rcp' } }
   if (entry.kind === 'denied') return { kind: 'note', type: 'deny', body: { ...entry.deny, receipt: 'rcp' } }
+  if (entry.kind === 'retry') return { kind: 'note', type: 'retry', body: entry.retry }
   if (entry.kind === 'finish') return { kind: 'note', type: 'finish', body: { ...entry.finish, digest: entry.digest } }
 }
 

@@ -45,7 +45,7 @@ export type Replay = {
 }
 
 /** A consequence that the driver journals, in the form that the replay compares. */
-type Consequence = { readonly type: 'act' | 'deny' | 'apply' | 'drop' | 'finish'; readonly text: string; readonly label: string }
+type Consequence = { readonly type: 'act' | 'deny' | 'apply' | 'drop' | 'retry' | 'finish'; readonly text: string; readonly label: string }
 
 /** Never throws because of the journal's content. */
 export function replayRun({ runId, entries, limits, rules = [], joined = [] }: ReplayInput): Replay {
@@ -103,7 +103,7 @@ function parting(at: number, { seq }: ReplayEntry, { journalled, replayed }: Dif
 /** Recognizes notes that no run writes by itself: repairs after a crash. */
 function isAside({ kind, type, body }: ReplayEntry): boolean {
   if (type === 'drop') return isObject(body) && body.result !== undefined
-  return kind === 'note' && type !== 'deny' && type !== 'finish'
+  return kind === 'note' && !['deny', 'retry', 'finish'].includes(type)
 }
 
 function compare(entry: ReplayEntry, expected: Consequence | undefined): Difference | undefined {
@@ -131,9 +131,9 @@ function consequenceOf(event: RunEvent, digest: () => string): Consequence | und
   return { type: event.type, label: label(event), text: canonical(event) }
 }
 
-type Journalled = Extract<RunEvent, { type: 'act' } | { type: 'deny' } | { type: 'apply' } | { type: 'drop' }>
+type Journalled = Extract<RunEvent, { type: 'act' } | { type: 'deny' } | { type: 'apply' } | { type: 'drop' } | { type: 'retry' }>
 
-const isJournalled = (event: RunEvent): event is Journalled => ['act', 'deny', 'apply', 'drop'].includes(event.type)
+const isJournalled = (event: RunEvent): event is Journalled => ['act', 'deny', 'apply', 'drop', 'retry'].includes(event.type)
 
 const label = (event: { readonly type: string; readonly id?: unknown; readonly by?: unknown }) =>
   `${event.type} ${String(event.id ?? '')}${event.by === undefined ? '' : ` by ${event.by}`}`.trim()

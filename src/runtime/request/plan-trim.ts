@@ -101,7 +101,10 @@ function omit({ earlier, sizeOf }: TrimOptions, from: number, limit: number): nu
   return at
 }
 
-/** The middle lies between the task and the last rounds, of which as many stay as their share allows, at least one. */
+/**
+ * The middle lies between the task and the last rounds, of which as many stay as their share allows, at least one. The evidence of the last
+ * failed check stays: the middle is the longer part before or after it.
+ */
 function middleOf({ turn, sizeOf, goal }: TrimOptions, last: number, lines: ReadonlyMap<string, number>) {
   const from = turn[0]?.role === 'user' ? 1 : 0
   const sizeAfter = (message: Message) => sizeOf(message) - (message.role === 'tool' ? (lines.get(message.callId) ?? 0) : 0)
@@ -112,8 +115,12 @@ function middleOf({ turn, sizeOf, goal }: TrimOptions, last: number, lines: Read
     if (turn[at]?.role === 'assistant') until = at
   }
   const tokens = Math.floor(Math.min(longestSummary, goal * summaryShare))
-  const saved = total(turn.slice(from, until), sizeAfter) - tokens
-  return until > from && saved > 0 ? { from, until, tokens, saved } : undefined
+  const evidence = turn.findLastIndex((message) => message.role === 'user' && message.isEvidence)
+  const parts =
+    evidence < from || evidence >= until ? [[from, until] as const] : [[from, evidence] as const, [evidence + 1, until] as const]
+  const middles = parts.map(([from, until]) => ({ from, until, tokens, saved: total(turn.slice(from, until), sizeAfter) - tokens }))
+  const [middle] = middles.filter(({ from, until, saved }) => until > from && saved > 0).toSorted((a, b) => b.saved - a.saved)
+  return middle
 }
 
 /** Returns the messages as a text for the model that summarises, with at most `bytes` characters: the beginning and the end of it. */

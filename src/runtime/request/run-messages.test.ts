@@ -68,6 +68,43 @@ function isTrim(body: unknown): body is Trim {
   return isObject(body) && body.type === 'context.trimmed'
 }
 
+test('in a long wiggum run every request has the task and the whole evidence of the last failed check', async () => {
+  const iteration = (at: number): Reply[] => [...rounds(40).slice(0, -1), { text: `done ${at}` }].map((reply, n) => fresh(reply, at, n))
+  const fresh = (reply: Reply, at: number, n: number): Reply => ({
+    ...reply,
+    ...(reply.calls ? { calls: [{ id: `i${at}_${n}`, name: 'file_read', input: { path: `${at}-${n}.txt` } }] } : {}),
+  })
+  const failure = (at: number) => `failure ${at}: ${'expected one, received two; '.repeat(8)}end ${at}`
+  let checks = 0
+  const act: Script['act'] = async () => ({ status: 'allowed', output: 'line of a file\n'.repeat(60) })
+  const summaries: string[] = []
+  const summarise: Script['summarise'] = async ({ text }) => ({ text: `summary ${summaries.push(text)}` })
+  const entries: ReplayEntry[] = []
+  const staged = stage({
+    replies: [0, 1, 2, 3].flatMap(iteration),
+    limits: roomy,
+    tools: ['result_read'],
+    window: windowOf(4_000),
+    act,
+    summarise,
+    checks: { names: ['one'], findings: [async () => ({ pass: checks++ === 3, evidence: failure(checks) })] },
+    commit: async (batch) => {
+      for (const entry of batch.flatMap((each) => journalled(each) ?? [])) entries.push({ ...entry, seq: entries.length + 1 })
+    },
+  })
+  await staged.agent.setMode({ newMode: 'wiggum' })
+  await collect(staged.agent, 'the task')
+  expect([staged.agent.ending()?.code, staged.requests.length, summaries.length > 3]).toEqual(['answered', 164, true])
+  for (const [at, request] of staged.requests.entries()) {
+    expect(request.messages[0]).toEqual({ role: 'user', content: 'the task' })
+    const known = Math.floor(at / 41)
+    if (known > 0) expect([at, request.messages.some((message) => wordsOf(message).endsWith(failure(known)))]).toEqual([at, true])
+    expect([at, unpaired(request), sizeOf(request) < 4_000]).toEqual([at, [], true])
+  }
+  const replay = replayRun({ runId: staged.agent.runId() ?? '', entries, limits: roomy })
+  expect([replay.divergence, replay.ended]).toEqual([undefined, true])
+})
+
 describe('what does not fit', () => {
   test('a single message larger than the window is not sent, the error says so, and the next turn works', async () => {
     const { agent, requests, events } = await run({ replies: [{ text: 'ok' }], window: windowOf(4_000) }, 'word '.repeat(8_000))

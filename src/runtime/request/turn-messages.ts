@@ -20,7 +20,7 @@ export function messagesOf(event: RunEvent): Message[] {
     case 'observe':
       return event.results.map(({ call, ok, text }) => ({ role: 'tool', callId: call.id, name: call.name, content: text, isError: !ok }))
     case 'retry':
-      return [{ role: 'user', content: event.evidence }]
+      return [{ role: 'user', content: event.evidence, isEvidence: true }]
     default:
       return []
   }

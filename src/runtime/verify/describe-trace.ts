@@ -64,6 +64,10 @@ function describe(event: RunEvent): string {
       return `judged ${event.id} ${event.proposals.map(({ judgement }) => judgement.verdict).join()}`
     case 'approval.decision':
       return `approval.decision ${event.id} ${event.allow ? 'allow' : 'deny'} by ${event.by} for plan "${event.plan}"`
+    case 'check':
+      return `check ${event.id} "${event.name}" in iteration ${event.iteration}`
+    case 'check.done':
+      return `check.done ${event.id} ${event.pass ? 'pass' : event.notRun ? 'not run' : 'fail'} on "${event.tree ?? ''}"`
     case 'tool.done':
       return `tool.done ${event.id} ${event.outcome.status}`
     case 'act':

@@ -10,12 +10,15 @@ import type { RunLimits } from '../program.ts'
 import { externalTypes } from '../vocabulary.ts'
 import {
   goingInCircles,
+  modesHold,
   nothingAfterTheEnd,
   nothingBeginsAfterAStop,
   onlyAfterAYes,
+  onlyAfterItsChecks,
   onlyAnswersToQuestions,
   onlyWhatTheGateLets,
   takingTurns,
+  withinIterations,
   withinLimits,
 } from './safety-properties.ts'
 import { read } from './scenes.ts'
@@ -26,14 +29,6 @@ export type PropertyFinding = { readonly id: string; readonly says: string; read
 
 export const P9 = 'A replay of the external events selects the same events, in the same order.'
 
-/** There is nothing to explore until checks exist. */
-const P6: PropertyFinding = {
-  id: 'P6',
-  says: 'Wiggum mode ends well only after every check passed since the last edit.',
-  holds: null,
-  note: 'not applicable until checks exist; wiggum mode is refused',
-}
-
 export function propertiesOf(limits: RunLimits): { readonly id: string; readonly property: Property<RunEvent> }[] {
   return [
     { id: 'P1', property: onlyWhatTheGateLets },
@@ -41,6 +36,7 @@ export function propertiesOf(limits: RunLimits): { readonly id: string; readonly
     { id: 'P3', property: nothingBeginsAfterAStop },
     { id: 'P4', property: nothingAfterTheEnd },
     { id: 'P5', property: withinLimits(limits) },
+    { id: 'P6', property: onlyAfterItsChecks },
     { id: 'P7', property: resolvedOnce },
     { id: 'P8', property: somebodyOwesAnAnswer },
     { id: 'P10', property: takingTurns(limits) },
@@ -48,9 +44,10 @@ export function propertiesOf(limits: RunLimits): { readonly id: string; readonly
     { id: 'P12', property: goingInCircles(limits) },
     { id: 'P13', property: onlyTheWorldAnswers },
     { id: 'P14', property: stopsGetThrough },
-    { id: 'P16', property: noModeWithoutChecks },
+    { id: 'P16', property: modesHold },
     { id: 'P17', property: nothingLeavesUnasked },
     { id: 'P18', property: withinChannel(limits) },
+    { id: 'P19', property: withinIterations },
   ]
 }
 
@@ -77,7 +74,7 @@ export function findings({ broken, cut, unanswered }: SearchOutcome): PropertyFi
     return name === P15 && unanswered !== undefined ? { id, says, holds: null, note: unanswered } : { id, says, holds: true }
   })
   const order = (id: string) => Number(id.slice(1))
-  return [...decided, P6].sort((a, b) => order(a.id) - order(b.id))
+  return decided.sort((a, b) => order(a.id) - order(b.id))
 }
 
 type ReadState = { readonly labels: readonly Label[]; readonly sending: readonly string[]; readonly broken: boolean }
@@ -138,13 +135,6 @@ export const stopsGetThrough: Property<RunEvent, { readonly cancelled: boolean; 
     const takes = (type: RunEvent['type']) => offers.some((offer) => offer.type === type)
     return !takes('estop') || !(cancelled || takes('cancel'))
   },
-}
-
-const noModeWithoutChecks: Property<RunEvent, { readonly unchecked: boolean }> = {
-  name: 'No run is put into wiggum mode before there are checks that could end it.',
-  init: { unchecked: false },
-  next: (monitor, { event }) => (event.type === 'mode.set' && event.mode === 'wiggum' ? { unchecked: true } : monitor),
-  violated: ({ unchecked }) => unchecked,
 }
 
 /** Checks P15, a property of possibility: some run answers after more than one round of calls. */
@@ -238,13 +228,17 @@ type Owed = {
   readonly stopped: boolean
   readonly thinking: boolean
   readonly judging: string | null
+  readonly checking: string | null
   readonly acting: readonly string[]
   readonly gates: readonly string[]
+  /** The run was ended as stalled although somebody owed an answer. */
+  readonly cut: boolean
 }
 
 export const somebodyOwesAnAnswer: Property<RunEvent, Owed> = {
-  name: 'A run at rest that is not over waits for a model, a tool or an open gate, and would take the answer.',
-  init: { started: false, over: false, stopped: false, thinking: false, judging: null, acting: [], gates: [] },
+  name: 'A run at rest that is not over waits for a model, a tool, a check or an open gate, and would take the answer; it is not ended as stalled meanwhile.',
+  init: { started: false, over: false, stopped: false, thinking: false, judging: null, checking: null, acting: [], gates: [], cut: false },
+  violated: ({ cut }) => cut,
   next(owed, { event }) {
     switch (event.type) {
       case 'run.start':
@@ -253,6 +247,8 @@ export const somebodyOwesAnAnswer: Property<RunEvent, Owed> = {
       case 'estop':
       case 'halt':
         return { ...owed, stopped: true }
+      case 'stalled':
+        return { ...owed, stopped: true, cut: isOwed(owed) }
       case 'finish':
         return { ...owed, over: true }
       case 'think':
@@ -264,6 +260,10 @@ export const somebodyOwesAnAnswer: Property<RunEvent, Owed> = {
         return { ...owed, judging: event.id }
       case 'judged':
         return { ...owed, judging: null }
+      case 'check':
+        return { ...owed, checking: event.id }
+      case 'check.done':
+        return { ...owed, checking: null }
       case 'act':
       case 'apply':
         return { ...owed, acting: [...owed.acting, event.id] }
@@ -284,13 +284,17 @@ export const somebodyOwesAnAnswer: Property<RunEvent, Owed> = {
 
 const without = (ids: readonly string[], id: string) => (ids.includes(id) ? ids.filter((each) => each !== id) : ids)
 
+const isOwed = ({ thinking, judging, checking, acting, gates, stopped }: Owed) =>
+  thinking || judging !== null || checking !== null || acting.length > 0 || (!stopped && gates.length > 0)
+
 /** Some answer is outstanding, and the program accepts it. A stopped run asks nobody any more, so open gates do not count. */
-function isAwaited({ thinking, judging, acting, gates, stopped }: Owed, { offers }: Rest<RunEvent>): boolean {
-  if (!thinking && judging === null && acting.length === 0 && (stopped || gates.length === 0)) return false
+function isAwaited(owed: Owed, { offers }: Rest<RunEvent>): boolean {
+  if (!isOwed(owed)) return false
+  const { thinking, judging, checking, acting, gates, stopped } = owed
   const takes = (type: RunEvent['type'], id?: string) =>
     offers.some((offer) => offer.type === type && (id === undefined || ('id' in offer && offer.id === id)))
   const thought = !thinking || (takes('model.done') && takes('model.fail'))
-  const judged = judging === null || takes('judged', judging)
+  const judged = (judging === null || takes('judged', judging)) && (checking === null || takes('check.done', checking))
   return (
     thought && judged && acting.every((id) => takes('tool.done', id)) && (stopped || gates.every((id) => takes('approval.decision', id)))
   )

@@ -1,9 +1,9 @@
-/** Defines what must never happen in a run, as monitors over its events: P1 to P5 and P10 to P12. */
+/** Defines what must never happen in a run, as monitors over its events: P1 to P6, P10 to P12, P16 and P19. */
 
 import type { Property } from '../../kernel/explore.ts'
 import { canonical } from '../../kit/json.ts'
 import { broughtBy } from '../behaviours/start-events.ts'
-import type { Proposal, RunEvent } from '../event.ts'
+import type { Mode, Proposal, RunEvent, Wiggum } from '../event.ts'
 import type { RunLimits } from '../program.ts'
 import { LATE } from './world.ts'
 
@@ -85,11 +85,11 @@ function changed(
   }
 }
 
-const begins = (event: RunEvent) => ['think', 'judge', 'act', 'apply', 'check', 'gate.open'].includes(event.type)
+const begins = (event: RunEvent) => ['think', 'judge', 'act', 'apply', 'check', 'retry', 'gate.open'].includes(event.type)
 const stops = (event: RunEvent) => ['cancel', 'estop', 'halt', 'stalled'].includes(event.type)
 
 export const nothingBeginsAfterAStop = never<{ readonly stopped: boolean }>(
-  'After a cancel, an emergency stop, a halt or a stall no thought, call, check or question begins, and nothing is applied.',
+  'After a cancel, an emergency stop, a halt or a stall no thought, call, check, iteration or question begins, and nothing is applied.',
   { stopped: false },
   ({ stopped }, event) => {
     if (stopped && begins(event)) return broken
@@ -115,6 +115,8 @@ export function withinLimits({ maxToolRounds, maxTokens, maxMs }: RunLimits): Pr
       if (late && ['think', 'judge', 'act', 'apply'].includes(event.type)) return broken
       if (event.type === 'act') return thinks > maxToolRounds ? broken : monitor
       if (event.type === 'clock') return { ...monitor, late: late || (thinks > 0 && maxMs !== undefined && event.at >= LATE) }
+      if (event.type === 'run.start') return { ...monitor, tokens: (maxTokens && event.continues?.wiggum?.tokens) || 0 }
+      if (event.type === 'retry') return { ...monitor, thinks: 0 }
       if (event.type === 'model.done') return { ...monitor, tokens: maxTokens === undefined ? 0 : tokens + event.usage.inputTokens }
       if (event.type !== 'think' && event.type !== 'judge') return monitor
       return thinks > maxToolRounds || (maxTokens !== undefined && tokens > maxTokens) ? broken : { ...monitor, thinks: thinks + 1 }
@@ -122,10 +124,12 @@ export function withinLimits({ maxToolRounds, maxTokens, maxMs }: RunLimits): Pr
   )
 }
 
-export const onlyAnswersToQuestions = never<{ readonly started: boolean; readonly thinking: boolean }>(
-  'A run starts once, and a reply is taken only while one is awaited.',
-  { started: false, thinking: false },
+export const onlyAnswersToQuestions = never<{ readonly started: boolean; readonly thinking: boolean; readonly checking: string }>(
+  'A run starts once, and a reply, or the result of a check, is taken only while it is awaited.',
+  { started: false, thinking: false, checking: '' },
   (monitor, event) => {
+    if (event.type === 'check') return monitor.checking === '' ? { ...monitor, checking: event.id } : broken
+    if (event.type === 'check.done') return monitor.checking === event.id ? { ...monitor, checking: '' } : broken
     if (event.type === 'run.start') return monitor.started ? broken : { ...monitor, started: true }
     if (event.type === 'think') return { ...monitor, thinking: true }
     if (event.type !== 'model.done' && event.type !== 'model.fail') return monitor
@@ -183,3 +187,58 @@ function counted(monitor: Circling, what: string, changes: boolean, most: number
   const seen = { ...before, [what]: (before[what] ?? 0) + 1 }
   return { ...monitor, seen, stuck: monitor.stuck || (seen[what] ?? 0) >= most }
 }
+
+type Passed = readonly { readonly name: string; readonly tree: string }[]
+type CheckWatch = { readonly names: readonly string[]; readonly running: string; readonly passed: Passed }
+
+/** A start without checks has no names: its answer needs none. */
+export const onlyAfterItsChecks = never<CheckWatch>(
+  'A wiggum run ends well only after all its checks passed on one tree, and nothing that could change it came after them.',
+  { names: [], running: '', passed: [] },
+  (monitor, event) => {
+    const { names, running, passed } = monitor
+    if (event.type === 'run.start') return { ...monitor, names: event.wiggum?.checks.map(({ name }) => name) ?? [] }
+    if (event.type === 'check') return { ...monitor, running: event.name }
+    if (event.type === 'check.done' && event.pass) return { ...monitor, passed: [...passed, { name: running, tree: event.tree ?? '' }] }
+    if (event.type === 'check.done' || begins(event)) return { ...monitor, passed: [] }
+    if (event.type !== 'finish' || event.ending.code !== 'answered' || names.length === 0) return monitor
+    const isOneTree = passed.every(({ tree }) => tree === passed[0]?.tree)
+    return isOneTree && canonical(passed.map(({ name }) => name)) === canonical(names) ? monitor : broken
+  },
+)
+
+/** `failures`: equal ones in a row; it compares texts, where the thread compares digests. */
+type Iterating = Failing & { readonly limits: Wiggum | null; readonly left: number; readonly over: boolean }
+type Failing = { readonly name: string; readonly failures: readonly string[] }
+
+export const withinIterations = never<Iterating>(
+  'A wiggum run has no more iterations than its limit, and none after the same failure came too often, a check could not be run, its checks changed, or its time is over.',
+  { limits: null, left: 0, name: '', failures: [], over: false },
+  (monitor, event) => {
+    const { limits, left, name, failures, over } = monitor
+    if (event.type === 'run.start' && event.wiggum) {
+      const { limits = event.wiggum, iteration = 1 } = event.continues?.wiggum ?? {}
+      const haveChanged = canonical(limits.checks) !== canonical(event.wiggum.checks)
+      return { ...monitor, limits: event.wiggum, left: event.wiggum.maxIterations - iteration, over: haveChanged }
+    }
+    if (limits === null) return monitor
+    if (over && begins(event)) return broken
+    if (event.type === 'clock') return { ...monitor, over: over || event.at >= (limits.until ?? event.at + 1) }
+    if (event.type === 'check') return { ...monitor, name: event.name }
+    if (event.type === 'retry') return left === 0 ? broken : { ...monitor, left: left - 1 }
+    if (event.type !== 'check.done' || event.pass) return monitor
+    const failure = canonical([name, event.tree, event.evidence])
+    const same = failures[0] === failure ? [...failures, failure] : [failure]
+    return { ...monitor, failures: same, over: over || same.length >= limits.maxSame || event.notRun === true }
+  },
+)
+
+export const modesHold = never<{ readonly mode: Mode }>(
+  'No run is in wiggum mode without checks that end it, none changes its mode, and in wiggum mode nobody is asked.',
+  { mode: 'structured' },
+  (monitor, event) => {
+    if (event.type === 'run.start') return event.mode === 'wiggum' && !event.wiggum?.checks.length ? broken : { mode: event.mode }
+    if (event.type === 'gate.open') return monitor.mode === 'wiggum' ? broken : monitor
+    return event.type === 'mode.set' && event.mode !== monitor.mode ? broken : monitor
+  },
+)

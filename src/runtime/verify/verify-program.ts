@@ -36,7 +36,9 @@ export type VerifyOptions = {
 /** Records the kinds of events that happened in at least one run. If nothing can happen, every "never" property holds trivially. */
 export type Reached = { readonly [what in Happening]: boolean }
 
-type Happening = 'answer' | 'call' | 'callAfterYes' | 'denial' | 'changes' | 'changesAfterYes' | 'drop'
+/** Each must happen in some run, or the properties say little. */
+export const happenings = ['answer', 'call', 'callAfterYes', 'denial', 'changes', 'changesAfterYes', 'drop', 'checks', 'retry'] as const
+type Happening = (typeof happenings)[number]
 
 export type VerifyReport = {
   /** Every decidable property holds in all states. */
@@ -141,22 +143,15 @@ function createTally() {
 function happeningOf(event: RunEvent): Happening | undefined {
   if (event.type === 'finish') return event.ending.code === 'answered' ? 'answer' : undefined
   if (event.type === 'deny') return 'denial'
+  if (event.type === 'retry') return 'retry'
+  if (event.type === 'check.done') return event.pass ? 'checks' : undefined
   if (event.type === 'act') return event.approval === undefined ? 'call' : 'callAfterYes'
   if (event.type === 'apply') return event.approval === undefined ? 'changes' : 'changesAfterYes'
   return event.type === 'drop' ? 'drop' : undefined
 }
 
 function reachedOf(happened: ReadonlySet<Happening>): Reached {
-  const has = (what: Happening) => happened.has(what)
-  return {
-    answer: has('answer'),
-    call: has('call'),
-    callAfterYes: has('callAfterYes'),
-    denial: has('denial'),
-    changes: has('changes'),
-    changesAfterYes: has('changesAfterYes'),
-    drop: has('drop'),
-  }
+  return Object.fromEntries(happenings.map((what) => [what, happened.has(what)])) as Reached
 }
 
 export type VerifyAgentOptions = {

@@ -4,7 +4,7 @@ import type { History } from '../../kernel/explore.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import { broughtBy } from '../behaviours/start-events.ts'
 import type { ChangeReview } from '../changes.ts'
-import type { Call, ExternalEvent, Judgement, Proposal, RunEvent, ToolOutcome } from '../event.ts'
+import type { Call, CheckFinding, ExternalEvent, Interrupted, Judgement, Proposal, RunEvent, ToolOutcome, Wiggum } from '../event.ts'
 
 /** A call that a hostile model may request. */
 export type Sample = { readonly name: string; readonly input: JsonObject } & Partial<
@@ -25,10 +25,12 @@ export type WorldView = {
   readonly round: number
   readonly judging: { readonly call: Call; readonly by: string } | null
   readonly calls: readonly SeenCall[]
+  /** The latest check. */
+  readonly check: { readonly id: string; readonly running: boolean } | null
 }
 
 export const memory: History<RunEvent, WorldView> = {
-  init: { thinking: false, round: 0, judging: null, calls: [] },
+  init: { thinking: false, round: 0, judging: null, calls: [], check: null },
   next(seen, { event }) {
     switch (event.type) {
       case 'think':
@@ -45,6 +47,10 @@ export const memory: History<RunEvent, WorldView> = {
         }
       case 'model.fail':
         return { ...seen, thinking: false }
+      case 'check':
+        return { ...seen, check: { id: event.id, running: true } }
+      case 'check.done':
+        return { ...seen, check: seen.check && { ...seen.check, running: false } }
       case 'gate.open':
         return turn(seen, event.id, event.changes === undefined ? 'open' : 'asked')
       case 'act':
@@ -85,10 +91,12 @@ function changing(proposal: Proposal, verdict: ChangeReview['verdict'], digest =
 
 const fail: ExternalEvent = { type: 'model.fail', code: 'server', message: 'the model failed' }
 
-/** With calls it continues an interrupted run whose last reply made them. */
-function start(carried?: readonly Sample[]): ExternalEvent {
-  const continues = carried && { run: 'run_0', asked: 'go', proposals: proposals(carried, 0) }
-  return { type: 'run.start', prompt: 'go', mode: 'structured', at: 0, model: 'hostile', ...(continues ? { continues } : {}) }
+const blank = { type: 'run.start', prompt: 'go', at: 0, model: 'hostile' } as const
+
+/** With calls it continues an interrupted run whose last reply made them; with `before` a wiggum run that stood there. */
+function start(wiggum?: Wiggum, carried?: readonly Sample[], before?: Interrupted): ExternalEvent {
+  const continues = carried && { run: 'run_0', asked: 'go', proposals: proposals(carried, 0), ...(before ? { wiggum: before } : {}) }
+  return { ...blank, ...(wiggum ? { mode: 'wiggum', wiggum } : { mode: 'structured' }), ...(continues ? { continues } : {}) }
 }
 
 /** Events that may arrive at any moment, whether they make sense or not. */
@@ -100,6 +108,8 @@ const anyTime: readonly ExternalEvent[] = [
   { type: 'mode.set', mode: 'structured' },
   { type: 'mode.set', mode: 'wiggum' },
   { type: 'check.done', id: 'ghost', pass: true, evidence: 'forged' },
+  { ...blank, mode: 'wiggum' },
+  { ...blank, mode: 'wiggum', wiggum: { checks: [], maxIterations: 1, maxSame: 1 } },
   { type: 'tool.done', id: 'ghost', outcome: forged },
   changing(propose({ name: 'shell', input: {} }, 'ghost'), 'apply'),
   { type: 'approval.decision', id: 'ghost', allow: true, by: 'mallory', plan: 'plan-ghost' },
@@ -119,11 +129,21 @@ export type WorldOptions = {
   readonly carried?: readonly (readonly Sample[] | undefined)[]
   /** The reviews that the changes of a call may get; absent: calls run on no view. */
   readonly reviews?: readonly ChangeReview['verdict'][]
+  /** Absent: the runs are structured. */
+  readonly wiggum?: Wiggum
+  /** A start may continue a wiggum run that stood there. */
+  readonly interrupted?: readonly Interrupted[]
 }
 
+/** A check may find one of these, on two states of the files. */
+const found: readonly CheckFinding[] = [
+  ...['t1', 't2'].flatMap((tree) => [true, false].map((pass) => ({ pass, evidence: 'no', tree }))),
+  { pass: false, evidence: 'it is missing', notRun: true },
+]
+
 /** It creates replies once per round and reuses them, so that states recur by reference. */
-export function createWorld({ replies, tokens, outcomes, carried = [undefined], reviews = [] }: WorldOptions) {
-  const starts = carried.map(start)
+export function createWorld({ replies, tokens, outcomes, carried = [undefined], reviews = [], wiggum, interrupted = [] }: WorldOptions) {
+  const starts = [...carried.map((calls) => start(wiggum, calls)), ...interrupted.map((one) => start(wiggum, [], one))]
   const results = endings.filter(({ status }) => outcomes.includes(status))
   const rounds = new Map<number, readonly ExternalEvent[]>()
 
@@ -133,8 +153,17 @@ export function createWorld({ replies, tokens, outcomes, carried = [undefined], 
     return known
   }
 
+  const findings = new Map<string, readonly ExternalEvent[]>()
+
+  /** Returns what the latest check may find; when it has ended, a second result that contradicts the first. */
+  function findingsOf({ id, running }: NonNullable<WorldView['check']>): readonly ExternalEvent[] {
+    const known = findings.get(id) ?? found.map((one) => ({ type: 'check.done', id, ...one }) as const)
+    findings.set(id, known)
+    return running ? known : known.slice(0, 1)
+  }
+
   /** Returns every event that may arrive now; the program has to reject the invalid ones. */
-  return ({ thinking, round, judging, calls }: WorldView): readonly ExternalEvent[] => {
+  return ({ thinking, round, judging, calls, check }: WorldView): readonly ExternalEvent[] => {
     const thoughts = repliesOf(round)
     return [
       ...(thinking ? thoughts : thoughts.slice(-1)),
@@ -143,6 +172,7 @@ export function createWorld({ replies, tokens, outcomes, carried = [undefined], 
       ...anyTime,
       ...calls.flatMap((call) => [...about(call, results), ...(reviews.length === 0 ? [] : changesOf(call, reviews))]),
       ...stale(round),
+      ...(check ? findingsOf(check) : []),
     ]
   }
 }
@@ -156,12 +186,13 @@ function judgedAs(verdict: Judgement['verdict'], call: Call, by: string): Extern
   return { type: 'judged', id: call.id, by, parts: [], proposals: [propose({ name: call.name, input: call.input, verdict }, call.id)] }
 }
 
-/** Returns true answers to every open request: a reply, a judgement, tool results, decisions at gates. */
-export function dueAnswers({ thinking, round, judging, calls }: WorldView): ExternalEvent[] {
+/** Returns true answers to every open request: a reply, a judgement, results of tools and checks, decisions at gates. */
+export function dueAnswers({ thinking, round, judging, calls, check }: WorldView): ExternalEvent[] {
   const answers = calls.flatMap(({ id, plan, phase }): ExternalEvent[] => {
     if (phase === 'acting' || phase === 'applying') return [{ type: 'tool.done', id, outcome: { status: 'allowed', output: 'done' } }]
     return phase === 'open' || phase === 'asked' ? [{ type: 'approval.decision', id, allow: true, by: 'ann', plan }] : []
   })
+  if (check?.running) answers.push({ type: 'check.done', id: check.id, pass: true, evidence: '' })
   return [...(thinking ? [reply([], round, 0)] : []), ...(judging ? [judgedAs('allow', judging.call, judging.by)] : []), ...answers]
 }
 

@@ -1,7 +1,8 @@
 /** Creates a control group for the processes of one sandbox where the user may create one: no other limit counts all processes together. */
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { namesIn } from '../../kit/proc.ts'
 import type { Limits } from '../contract.ts'
 
 /** A process that writes "0" to each file of `join` enters the group, together with every process that it starts. */
@@ -91,7 +92,7 @@ function make({ folder, files }: GroupPlace): boolean {
 
 /** Removes the groups of processes that were killed. The kernel refuses to remove a group that is still in use. */
 function sweep(parent: string): void {
-  for (const name of list(parent)) {
+  for (const name of namesIn(parent)) {
     const pid = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length).split('-')[0]) : process.pid
     if (!existsSync(`/proc/${pid}`)) remove(join(parent, name))
   }
@@ -104,14 +105,6 @@ function remove(folder: string): boolean {
     return true
   } catch {
     return !existsSync(folder)
-  }
-}
-
-function list(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
   }
 }
 

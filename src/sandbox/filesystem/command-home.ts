@@ -1,7 +1,8 @@
 /** Gives commands a private home folder, and keeps the caches of package managers for each workspace in our own state. */
 
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { namesIn } from '../../kit/proc.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { ChildEnvironment } from '../contract.ts'
 
@@ -46,7 +47,7 @@ export function cacheMounts(stateHome: string, workspace: string): readonly stri
 /** Measures the caches of every workspace, largest first. It reads every folder in them. */
 export function cacheUse(stateHome: string): readonly CacheUse[] {
   const root = join(stateHome, FOLDER)
-  const all = names(root).flatMap((name) => {
+  const all = namesIn(root).flatMap((name) => {
     const folder = join(root, name)
     const mark = lstatSync(join(folder, 'workspace'), { throwIfNoEntry: false })
     if (mark === undefined) return []
@@ -70,7 +71,7 @@ export function tidyCaches(stateHome: string, { now = Date.now(), limit = LIMIT 
 }
 
 function shrink(folder: string, excess: number): void {
-  const all = names(folder).map((name) => ({ at: join(folder, name), bytes: bytesIn(join(folder, name)) }))
+  const all = namesIn(folder).map((name) => ({ at: join(folder, name), bytes: bytesIn(join(folder, name)) }))
   let left = excess
   for (const { at, bytes } of all.toSorted((a, b) => b.bytes - a.bytes)) {
     if (left <= 0) return
@@ -83,13 +84,5 @@ function bytesIn(path: string): number {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   if (stat === undefined) return 0
   if (!stat.isDirectory()) return stat.blocks * 512
-  return names(path).reduce((sum, name) => sum + bytesIn(join(path, name)), 0)
-}
-
-function names(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
-  }
+  return namesIn(path).reduce((sum, name) => sum + bytesIn(join(path, name)), 0)
 }

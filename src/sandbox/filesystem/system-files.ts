@@ -12,7 +12,6 @@ import {
   type Dirent,
   lstatSync,
   mkdirSync,
-  readdirSync,
   readlinkSync,
   renameSync,
   rmSync,
@@ -22,6 +21,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { entriesIn, namesIn } from '../../kit/proc.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { GitUser } from '../contract.ts'
 
@@ -51,7 +51,7 @@ type Preparing = { readonly run: string; readonly user: User; readonly gitUser?:
  * @returns its path, or undefined where it cannot be made
  */
 export function prepareEtc({ run, user, gitUser = {}, root = '/etc' }: Preparing): string | undefined {
-  const there = list(root)
+  const there = namesIn(root)
   const names = copied.flatMap((name) => (name.endsWith('*') ? there.filter((one) => one.startsWith(name.slice(0, -1))) : [name]))
   const path = join(
     run,
@@ -89,7 +89,7 @@ function copy({ from, to, counter }: { readonly from: string; readonly to: strin
   if (stat.isSymbolicLink()) symlinkSync(readlinkSync(from), to)
   else if (stat.isDirectory() && (stat.mode & 0o005) === 0o005) {
     mkdirSync(to)
-    for (const name of list(from)) copy({ from: join(from, name), to: join(to, name), counter })
+    for (const name of namesIn(from)) copy({ from: join(from, name), to: join(to, name), counter })
   } else if (stat.isFile() && (stat.mode & 0o004) !== 0 && stat.size <= MOST_BYTES) {
     copyFileSync(from, to)
     chmodSync(to, (stat.mode & 0o555) | 0o200)
@@ -127,7 +127,7 @@ function lines(texts: readonly string[]): string {
 }
 
 function removeOld(run: string): void {
-  const all = list(run).filter((name) => /^etc-[\da-f]{16}$/.test(name))
+  const all = namesIn(run).filter((name) => /^etc-[\da-f]{16}$/.test(name))
   const newest = all.toSorted((a, b) => statSync(join(run, b)).mtimeMs - statSync(join(run, a)).mtimeMs)
   for (const name of newest.slice(KEPT)) rmSync(join(run, name), { recursive: true, force: true })
 }
@@ -137,14 +137,6 @@ function statOf(path: string): Stats | undefined {
     return lstatSync(path, { throwIfNoEntry: false })
   } catch {
     return undefined
-  }
-}
-
-function list(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
   }
 }
 
@@ -161,7 +153,7 @@ export function privateBelow(root: string, depth = DEPTH): { readonly files: rea
   const queue = [{ folder: root, depth }]
   let seen = 0
   for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
-    for (const entry of entriesOf(at.folder)) {
+    for (const entry of entriesIn(at.folder)) {
       const path = join(at.folder, entry.name)
       if (++seen > ENTRIES) return { files, folders: [...folders, ...queue.map(({ folder }) => folder), at.folder] }
       if (entry.isSymbolicLink()) continue
@@ -187,13 +179,5 @@ function readable(path: string): boolean {
     return true
   } catch {
     return false
-  }
-}
-
-function entriesOf(folder: string): Dirent[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true })
-  } catch {
-    return []
   }
 }

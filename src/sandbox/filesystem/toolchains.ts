@@ -1,7 +1,8 @@
 /** Finds the user's own tools below the home folder (nvm, pyenv, cargo, uv, bun …), so that commands can use them without changing them. */
 
-import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, realpathSync, statSync } from 'node:fs'
 import { basename, delimiter, dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { entriesIn } from '../../kit/proc.ts'
 import { isWithin } from '../protect/places.ts'
 
 export type Toolchains = {
@@ -82,7 +83,7 @@ function storeOf(path: string, root: string): string | undefined {
 
 /** @returns what the links in a folder with commands need */
 function targetsOf(folder: string, root: string): string[] {
-  const links = list(folder).filter((entry) => entry.isSymbolicLink())
+  const links = entriesIn(folder).filter((entry) => entry.isSymbolicLink())
   return links.slice(0, MOST_LINKS).flatMap(({ name }) => {
     const at = join(folder, name)
     if (!existsSync(at)) return []
@@ -100,15 +101,7 @@ function isProgram(path: string): boolean {
 
 /** Package managers keep such files at the top of their folder, not among the packages. */
 function secretsIn(folder: string): string[] {
-  return list(folder).flatMap((entry) => (secretNames.test(entry.name) && !entry.isSymbolicLink() ? [join(folder, entry.name)] : []))
-}
-
-function list(folder: string) {
-  try {
-    return readdirSync(folder, { withFileTypes: true })
-  } catch {
-    return []
-  }
+  return entriesIn(folder).flatMap((entry) => (secretNames.test(entry.name) && !entry.isSymbolicLink() ? [join(folder, entry.name)] : []))
 }
 
 function real(path: string): string {

@@ -3,8 +3,9 @@
  * files that commands may not read, by the patterns of the operator.
  */
 
-import { type Dirent, existsSync, lstatSync, readdirSync, realpathSync } from 'node:fs'
+import { existsSync, lstatSync, realpathSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
+import { entriesIn } from '../../kit/proc.ts'
 import { forbiddenReads, type ReadQuestion } from '../../security/targets/path.ts'
 import { isWithin } from './places.ts'
 import { type Guard, type Guards, rank, walk } from './protected-mounts.ts'
@@ -72,7 +73,7 @@ export function findUnread(question: ReadQuestion): Unread {
   for (let at = 0; at < queue.length; at++) {
     const folder = queue[at] ?? workspace
     if (at >= FOLDERS) return { files: files.slice(0, MOST), complete: false, folders: at }
-    for (const entry of list(folder)) {
+    for (const entry of entriesIn(folder)) {
       const path = join(folder, entry.name)
       if (entry.isDirectory() && !skipped.has(entry.name)) queue.push(path)
       else if (entry.isFile() && isUnread(path)) files.push(path)
@@ -85,12 +86,4 @@ export function findUnread(question: ReadQuestion): Unread {
 function linkTargetIn(link: string, workspace: string): string[] {
   const real = existsSync(link) ? realpathSync(link) : workspace
   return real !== workspace && isWithin(real, workspace) ? [real] : []
-}
-
-function list(folder: string): Dirent[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true })
-  } catch {
-    return []
-  }
 }

@@ -1,7 +1,8 @@
 /** Finds the protected names in the workspace, and computes the mounts that keep them unchanged, whether they exist yet or not. */
 
-import { type Dirent, existsSync, lstatSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { type Dirent, existsSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { entriesIn } from '../../kit/proc.ts'
 import { protectedRows, spelt, watchedNames } from '../../security/targets/protected.ts'
 import { isStub } from './placeholders.ts'
 import { isWithin } from './places.ts'
@@ -141,7 +142,7 @@ export function discover(workspace: string): Discovered {
     const next: string[] = []
     for (const folder of level) {
       if (++seen > FOLDERS) return { repositories: [...repositories], names, complete: false }
-      const entries = list(join(workspace, folder))
+      const entries = entriesIn(join(workspace, folder))
       names.push(...namesAmong(entries, workspace, folder))
       for (const entry of entries) {
         if (entry.name === '.git') repositories.add(folder)
@@ -155,7 +156,7 @@ export function discover(workspace: string): Discovered {
 
 /** Searches the workspace folder only, not the folders below it; excludes `.git`. */
 export function rootNames(workspace: string): string[] {
-  return namesAmong(list(workspace), workspace, '')
+  return namesAmong(entriesIn(workspace), workspace, '')
 }
 
 function namesAmong(entries: readonly Dirent[], workspace: string, folder: string): string[] {
@@ -177,15 +178,7 @@ function following({ workspace, path, entry, rest: [name, ...rest] }: RowSearch)
   if (name === undefined) return [path]
   const at = join(workspace, path)
   if (entry.isSymbolicLink()) return existsSync(join(at, name, ...rest)) ? [path] : []
-  return list(at)
+  return entriesIn(at)
     .filter((entry) => spelt(entry.name) === name)
     .flatMap((entry) => following({ workspace, path: join(path, entry.name), entry, rest }))
-}
-
-function list(folder: string): Dirent[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true })
-  } catch {
-    return []
-  }
 }

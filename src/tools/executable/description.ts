@@ -1,6 +1,6 @@
 /** Parses an executable's description of itself: a name, a sentence and a JSON Schema of an object. It ignores all other members. */
 
-import { isObject, type JsonObject } from '../../kit/json.ts'
+import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
 import type { Schema, ToolSpec } from '../../runtime/port.ts'
 import { patternFlaw } from '../../security/arguments/schema-patterns.ts'
@@ -24,7 +24,7 @@ export function isToolName(name: string): boolean {
 
 /** Never throws. `why` completes the sentence "… was refused: it". */
 export function parseDescription(text: string): ParsedDescription {
-  const value = parsed(text)
+  const value = parseJson(text)
   if (!isObject(value)) return no(`printed no JSON object for --describe but ${quote(text.trim().slice(0, 80))}`)
   const { name, description, parameters, input } = value
   if (typeof name !== 'string' || !isToolName(name)) return no(`calls itself ${quote(name)}; a name is ${nameRule}`)
@@ -41,14 +41,6 @@ export function parseDescription(text: string): ParsedDescription {
 
 function no(why: string): ParsedDescription {
   return { ok: false, why }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function flawOf(parameters: unknown): string {

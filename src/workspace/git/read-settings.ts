@@ -1,7 +1,8 @@
 /** Reads the settings and references of the repositories around a folder, and the user's own settings, without running git. */
 
-import { closeSync, fstatSync, lstatSync, openSync, readdirSync, readSync } from 'node:fs'
+import { closeSync, fstatSync, lstatSync, openSync, readSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { entriesIn, namesIn } from '../../kit/proc.ts'
 import {
   type ConfigEntry,
   mostSettingsBytes,
@@ -56,14 +57,6 @@ function repositoriesBeside(folder: string, top: string): readonly Repository[] 
       if (git !== undefined) found.push({ root: join(above, name), git, common: commonOf(git) })
     }
     if (above === top || above === '/') return found
-  }
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
   }
 }
 
@@ -182,7 +175,7 @@ function filesBelow(common: string): readonly string[] {
   const folders = ['refs']
   for (const folder of folders) {
     if (found.length + folders.length > mostFiles) break
-    for (const entry of entriesOf(join(common, folder))) {
+    for (const entry of entriesIn(join(common, folder))) {
       const name = `${folder}/${entry.name}`
       if (/[\s\p{Cc}\ufffd]/u.test(entry.name)) continue
       if (entry.isDirectory()) folders.push(name)
@@ -190,12 +183,4 @@ function filesBelow(common: string): readonly string[] {
     }
   }
   return found
-}
-
-function entriesOf(folder: string) {
-  try {
-    return readdirSync(folder, { withFileTypes: true })
-  } catch {
-    return []
-  }
 }

@@ -326,7 +326,8 @@ export function failureOf({ code, message }: Ending): HttpError | undefined {
 
 export function finishOf({ conversation, ending: { code } }: FinishedTurn): 'stop' | 'length' | 'content_filter' {
   if (code === 'limit') return 'length'
-  return code === 'denied' || code === 'approval_needed' || conversation.unanswered().length > 0 ? 'content_filter' : 'stop'
+  const isPartial = ['denied', 'approval_needed', 'checks_failed'].includes(code)
+  return isPartial || conversation.unanswered().length > 0 ? 'content_filter' : 'stop'
 }
 
 function usageOf({ conversation }: FinishedTurn) {

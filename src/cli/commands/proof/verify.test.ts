@@ -5,7 +5,9 @@ import { verifyLines } from './verify.ts'
 test('a broken property shows the way there, numbered, and on what a hanging run hangs', () => {
   const stranding = { name: 'stranding', priority: 15, init: null, bid: () => ({ block: [{ type: 'act' as const }] }), next: () => null }
   const lines = verifyLines(verifyProgram({ rules: [stranding], without: ['watchdog'] }), ['stranding'])
-  expect(lines).toContain('✗ P8  A run at rest that is not over waits for a model, a tool or an open gate, and would take the answer.')
+  expect(lines).toContain(
+    '✗ P8  A run at rest that is not over waits for a model, a tool, a check or an open gate, and would take the answer; it is not ended as stalled meanwhile.',
+  )
   expect(lines.slice(-5)).toEqual([
     '  1. run.start, from outside',
     '  2. think, round 1, asked by loop',

@@ -7,7 +7,7 @@ import { verify as check, type ProgramReport } from '../../../library/behavioral
 import { ruleThread } from '../../../runtime/rules/rule-thread.ts'
 import { sentence } from '../../../runtime/verify/describe-trace.ts'
 import type { VerifyReport } from '../../../runtime/verify/verify-program.ts'
-import { verifyProgram } from '../../../runtime/verify/verify-program.ts'
+import { happenings, verifyProgram } from '../../../runtime/verify/verify-program.ts'
 import { command, type Flags } from '../../args/command.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { inSandbox, loaded, programFlags, stepLine } from './program.ts'
@@ -60,7 +60,7 @@ export function verifyLines(report: VerifyReport, rules: readonly string[]): str
 
 function unreached({ reached, counterexample }: VerifyReport): string[] {
   if (counterexample) return []
-  const words = {
+  const words: { readonly [what in keyof typeof reached]: string } = {
     answer: 'does the model answer',
     call: 'does a tool run',
     callAfterYes: 'does a tool run after a yes',
@@ -68,9 +68,10 @@ function unreached({ reached, counterexample }: VerifyReport): string[] {
     changes: 'are changes applied',
     changesAfterYes: 'are changes applied after a yes',
     drop: 'are changes dropped',
-  } as const
-  const all = ['answer', 'call', 'callAfterYes', 'denial', 'changes', 'changesAfterYes', 'drop'] as const
-  return all.filter((what) => !reached[what]).map((what) => words[what])
+    checks: 'does a check pass',
+    retry: 'does a check fail',
+  }
+  return happenings.filter((what) => !reached[what]).map((what) => words[what])
 }
 
 function counterexample({ counterexample }: VerifyReport): string[] {

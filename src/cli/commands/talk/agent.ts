@@ -54,7 +54,7 @@ export const agent = command({
     ['--control --agent sysadmin', 'works for the control plane; as "control worker --runner own"'],
   ],
   details: async () => (await import('../../args/limits-help.ts')).limitsHelp(),
-  exits: [3, 4, 5, 6, 7, 8, 9, 10, 130],
+  exits: [3, 4, 5, 6, 7, 8, 9, 10, 11, 130],
   advice: question,
   async run(context, given) {
     const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given

@@ -34,7 +34,7 @@ export const stdio = command({
   ],
   details: () =>
     'Prints one AgentEvent a line and nothing else on stdout. It ends after the last turn. A first line {"hello": {"protocol": 1}} begins the protocol of docs/library.md: lines with ids, approvals, tools and models of the calling program, credits.',
-  exits: [3, 4, 5, 6, 7, 8, 9, 10, 130],
+  exits: [3, 4, 5, 6, 7, 8, 9, 10, 11, 130],
   async run(context, given) {
     // Commands must not write orders into our stdin.
     hideProcess()

@@ -11,13 +11,13 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
-  readdirSync,
   rmSync,
   statSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
+import { namesIn } from '../../../kit/proc.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createDatabaseCopies } from '../../../memory/rebuild/database-copy.ts'
 import type { Checkpoint } from '../../../receipts/contract.ts'
@@ -216,12 +216,4 @@ function homeFiles(home: string, { withKeys, except }: { readonly withKeys: bool
 
   walk('')
   return { files, leftOut }
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
-  }
 }

@@ -5,6 +5,7 @@
 
 import type { BThread, Pattern } from '../../../kernel/thread.ts'
 import type { Judgement, Label, Proposal, RunEvent } from '../../event.ts'
+import { refuseUnasked } from '../approval.ts'
 import { blockedEffects, denials, denied, noRefusals, type Refusals, refuse } from '../refusals.ts'
 
 /** The rule that asks. */
@@ -22,6 +23,8 @@ type Egress = {
   readonly reply: Sources
   readonly gates: readonly PendingGate[]
   readonly refusals: Refusals
+  /** Set in a wiggum run, which asks nobody. */
+  readonly unattended: boolean
 }
 
 const nothing: Sources = { untrusted: null, private: null }
@@ -30,8 +33,8 @@ const nothing: Sources = { untrusted: null, private: null }
 export const egress: BThread<Egress, RunEvent> = {
   name: 'egress',
   priority: 29,
-  init: { read: nothing, reply: nothing, gates: [], refusals: noRefusals },
-  bid: ({ gates, refusals }) => ({
+  init: { read: nothing, reply: nothing, gates: [], refusals: noRefusals, unattended: false },
+  bid: ({ gates, refusals, unattended }) => ({
     wait: [
       { type: 'run.start', match: isTold },
       { type: 'model.done', match: isTold },
@@ -44,12 +47,12 @@ export const egress: BThread<Egress, RunEvent> = {
       ]),
     ],
     block: [...gates.map(({ call }) => ({ type: 'act', id: call.id }) as const), ...blockedEffects(refusals)],
-    request: [...gates.filter(({ phase }) => phase === 'wanted').map(openGate), ...denials(refusals)],
+    request: [...(unattended ? refuseUnasked(gates) : gates.filter(({ phase }) => phase === 'wanted').map(openGate)), ...denials(refusals)],
   }),
   next(state, event) {
     switch (event.type) {
       case 'run.start':
-        return { ...state, read: readBy(nothing, event.labels, 'earlier in this conversation') }
+        return { ...state, read: readBy(nothing, event.labels, 'earlier in this conversation'), unattended: event.wiggum !== undefined }
       case 'model.done':
       case 'judged':
         return { ...state, reply: event.proposals.reduce(readByCall, state.read) }
@@ -70,7 +73,7 @@ export const egress: BThread<Egress, RunEvent> = {
 }
 
 function isTold(event: RunEvent): boolean {
-  if (event.type === 'run.start') return event.labels !== undefined
+  if (event.type === 'run.start') return event.labels !== undefined || event.wiggum !== undefined
   if (event.type === 'act') return event.judgement.labels !== undefined
   return (event.type === 'model.done' || event.type === 'judged') && event.proposals.some(({ judgement }) => judgement.labels !== undefined)
 }

@@ -24,17 +24,18 @@ export function budget(limits: BudgetLimits): BThread<BudgetState, RunEvent> {
     priority: 21,
     init: { startedAt: 0, tokens: 0, micros: 0, reserveTokens: 0, reserveMicros: 0, wants: null, spent: false },
     bid: ({ wants, spent }) => ({
-      wait: [{ type: 'run.start' }, { type: 'model.done' }, { type: 'context.trimmed' }, { type: 'clock' }],
+      wait: [{ type: 'run.start' }, { type: 'model.done' }, { type: 'context.trimmed' }, { type: 'clock' }, { type: 'retry' }],
       block: wants || spent ? beginnings : [],
       request: wants ? [{ type: 'halt', ...wants }] : [],
     }),
     next(state, event) {
-      if (event.type === 'run.start') return { ...state, startedAt: event.at }
+      if (event.type === 'run.start') return begun(state, event, limits)
       if (event.type === 'halt') return { ...state, wants: null, spent: true }
       if (state.wants || state.spent) return state
       if (event.type === 'clock') return overtime(state, event.at, limits)
       if (event.type === 'model.done') return settle(state, event.usage, limits, event.proposals.length > 0)
       if (event.type === 'context.trimmed' && event.usage) return spend(state, event.usage)
+      if (event.type === 'retry') return halted(state, overspent(state, limits))
       return state
     },
   }
@@ -54,8 +55,18 @@ function settle(state: BudgetState, usage: Usage, limits: BudgetLimits, needsAno
   const used = usage.inputTokens + usage.outputTokens
   const cost = usage.costMicros ?? 0
   const settled = { ...state, tokens: state.tokens + used, micros: state.micros + cost, reserveTokens: used, reserveMicros: cost }
-  const message = needsAnotherCall ? overspent(settled, limits) : undefined
-  return message ? { ...settled, wants: { code: 'budget', message } } : settled
+  return halted(settled, needsAnotherCall ? overspent(settled, limits) : undefined)
+}
+
+function halted(state: BudgetState, message: string | undefined): BudgetState {
+  return message ? { ...state, wants: { code: 'budget', message } } : state
+}
+
+/** Counts what a wiggum run used up before its process died. */
+function begun(state: BudgetState, { at, continues }: Extract<RunEvent, { type: 'run.start' }>, limits: BudgetLimits): BudgetState {
+  const { tokens = 0, micros = 0 } = continues?.wiggum ?? {}
+  const started = { ...state, startedAt: at, tokens, micros }
+  return halted(started, overspent(started, limits))
 }
 
 /** A run that has its answer is not stopped. A run that needs another call stops if a call like the last one would exceed the limit. */

@@ -9,6 +9,7 @@ type Limits = { readonly thinks: number; readonly refusals: Refusals; readonly h
 /**
  * Allows `maxToolRounds` rounds of tools and one more think to answer from them. It denies calls in that last reply, because no model call
  * would read their results. A call that a developer's thread requests counts as a round too.
+ * Each iteration of a wiggum run has as many.
  */
 export function limits({ maxToolRounds }: { readonly maxToolRounds: number }): BThread<Limits, RunEvent> {
   const by = 'limits.max_tool_rounds'
@@ -18,12 +19,13 @@ export function limits({ maxToolRounds }: { readonly maxToolRounds: number }): B
     priority: 20,
     init: { thinks: 0, refusals: noRefusals, halt: 'no' },
     bid: ({ thinks, refusals, halt }) => ({
-      wait: [{ type: 'think' }, { type: 'judge' }, { type: 'propose' }],
+      wait: [{ type: 'think' }, { type: 'judge' }, { type: 'propose' }, { type: 'retry' }],
       block: thinks > maxToolRounds ? [{ type: 'think' }, { type: 'judge' }, ...blockedEffects(refusals)] : [],
       request: [...denials(refusals), ...(halt === 'wanted' ? [{ type: 'halt', code: 'limit', message: reason } as const] : [])],
     }),
     next(state, event) {
       if (event.type === 'think' || event.type === 'judge') return { ...state, thinks: state.thinks + 1 }
+      if (event.type === 'retry') return { ...state, thinks: 0 }
       if (event.type === 'deny') return { ...state, refusals: denied(state.refusals, event.id) }
       if (event.type === 'halt') return { ...state, halt: 'done' }
       if (event.type !== 'propose' || state.thinks <= maxToolRounds) return state
