@@ -54,6 +54,10 @@ async function run(context: CliContext, words: readonly string[]): Promise<numbe
     stdout.write(await pdfText(library, words[1] ?? ''))
     return 0
   }
+  if (words[0] === '__stories') {
+    stdout.write(await (await import('../host/checks/stories/bundle-stories.ts')).bundleStories())
+    return 0
+  }
   const foreign = mayBeForeign(commands, filterFlags, words) ? { neighbours: (await loadHelp()).neighbours } : {}
   const meaning = resolveCommand(commands, filterFlags, words, { stdin: stdinKind(), ...foreign })
   if (meaning.kind === 'run') return runCommand(context, meaning.row, meaning.words)

@@ -1,5 +1,6 @@
 /** Stores schedules: definitions, runs, the lease, and the addresses of channels. */
 
+import type { ToolOutcome } from '../runtime/event.ts'
 import type { Clock } from '../runtime/port.ts'
 import { noteInHome } from './journal/home-notes.ts'
 import { isAlive } from './journal/process-owner.ts'
@@ -15,8 +16,8 @@ export type ScheduleStore = {
   readonly transaction: Store['write']
   /** Notes in the journal which run a schedule began, for those who follow the home. */
   noteFired(fired: { readonly schedule: string; readonly runId: string; readonly conversationId?: string }): void
-  /** Returns the exit code of the last command of a run. */
-  exitCodeOf(runId: string): number | undefined
+  /** Returns the result of the last call of a run, whatever became of its changes. */
+  lastOutcomeOf(runId: string): ToolOutcome | undefined
 }
 
 export function createScheduleStore(store: Store, now: Clock): ScheduleStore {
@@ -28,12 +29,13 @@ export function createScheduleStore(store: Store, now: Clock): ScheduleStore {
     channels: createChannelStore(store),
     transaction: store.write,
     noteFired: (fired) => void noteInHome(store, now, 'schedule.fired', fired),
-    exitCodeOf(runId) {
-      const find = store.sql<{ readonly code: number | null }, [string]>(
-        `SELECT body ->> '$.outcome.metadata.exitCode' AS code FROM journal WHERE run_id = ? AND type IN ('tool.changed', 'tool.done')
+    lastOutcomeOf(runId) {
+      const find = store.sql<{ readonly outcome: string }, [string]>(
+        `SELECT body -> '$.outcome' AS outcome FROM journal WHERE run_id = ? AND type IN ('tool.changed', 'tool.done')
          ORDER BY seq DESC LIMIT 1`,
       )
-      return find.get(runId)?.code ?? undefined
+      const found = find.get(runId)
+      return found ? JSON.parse(found.outcome) : undefined
     },
   }
 }

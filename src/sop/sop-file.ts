@@ -2,7 +2,7 @@
 
 import { createTableReader, type FieldProblem, type TableReader } from '../config/text/table-reader.ts'
 import { readToml, shown } from '../config/text/toml.ts'
-import type { Budget } from '../host/cost/budget.ts'
+import type { Budget } from '../host/access/cost/budget.ts'
 import { readTiming, readZone } from '../host/schedules/read-timing.ts'
 import { errorText } from '../kit/errors.ts'
 import { isObject, type Json, type JsonObject } from '../kit/json.ts'

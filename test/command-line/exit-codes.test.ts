@@ -212,5 +212,5 @@ test('--help lists every code with its meaning', async () => {
   const { code, stdout } = await at.run(['--help'], limit)
   expect(code).toBe(0)
   for (const [number, meaning] of exitCodeHelp) expect(stdout).toContain(`${number}  ${meaning}`)
-  expect(exitCodeHelp.map(([number]) => number)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 130])
+  expect(exitCodeHelp.map(([number]) => number)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 130])
 })

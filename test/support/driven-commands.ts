@@ -1,5 +1,6 @@
 /** Says with what each command of the program is driven to show names, stored texts and answers that would drive a terminal. */
 
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Case, evil, state } from './driven-case.ts'
 import { controlCases } from './driven-control.ts'
@@ -58,6 +59,15 @@ export const cases: { readonly [command: string]: () => readonly Case[] } = {
     { words: ['provider', 'test'], env: scripted(state.at, [{ text: evil }]).env },
     { words: ['provider', 'test', evil] },
   ],
+  check: () => [{ words: ['check', `printf '%s' '${evil}'; exit 1`] }, { words: ['check', evil, '--json'] }],
+  'check run': () => [{ words: ['check', 'run', evil] }],
+  'check init': () => [{ words: ['check', 'init', '-C', join(state.at.dir, name)] }],
+  'check list': () => {
+    const folder = join(state.at.dir, name)
+    mkdirSync(join(folder, '.braidclaw'), { recursive: true })
+    writeFileSync(join(folder, '.braidclaw/checks.toml'), '[checks.a]\ncommand = "x"\n')
+    return [{ words: ['check', 'list', '-C', folder] }]
+  },
   'tool list': () => [
     { words: ['tool', 'list', '--tools', join(state.at.home, '.braidclaw/tools')] },
     { words: ['tool', 'list', '--json', '--tools', join(state.at.home, '.braidclaw/tools')] },

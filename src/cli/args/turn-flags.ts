@@ -67,6 +67,21 @@ export const jsonFlag = { json: { type: 'boolean', about: 'Print JSON for machin
 
 export const limitOf20 = { limit: { type: 'whole', default: 20, about: 'How many at most' } } as const satisfies Flags
 
+/** Defines how often a flaky check runs. */
+export const checkRunsFlags = {
+  checkRuns: { type: 'whole', min: 1, max: 100, about: 'Run each check so many times at most, because it is flaky (default: 1)' },
+  checkPass: { type: 'whole', min: 1, max: 100, about: 'How many of these runs must pass (default: all)' },
+} as const satisfies Flags
+
+export const checkFlags = {
+  check: {
+    type: 'text',
+    many: true,
+    about: 'A command that must exit with 0 after the answer, else the exit code is 11; it changes nothing',
+  },
+  ...checkRunsFlags,
+} as const satisfies Flags
+
 /** Defines the flags of the commands that use the six FIFOs. */
 export const folderFlags = {
   fifoDir: { type: 'text', about: 'The folder of the six FIFOs (default: PLANCKCLAW_FIFOS, or /tmp/planckclaw)' },

@@ -147,7 +147,7 @@ export async function openHost(given: Setup, { ahead = true }: OpenHostOptions =
       })
     },
     async cost(query) {
-      const { costOf } = await import('../cost/cost.ts')
+      const { costOf } = await import('../access/cost/cost.ts')
       return costOf(home.memory, setup, query)
     },
     latestElsewhere: (folder) => latestElsewhere(home.memory, folder),

@@ -9,10 +9,10 @@ import { type Agent, createAgent as createRunner } from '../../runtime/create-ag
 import type { Log, Meter, ModelWindow, Provider } from '../../runtime/port.ts'
 import { createStreamRedactor } from '../../security/redaction/redact.ts'
 import type { ScheduleInChat } from '../../tools/builtin/schedule.ts'
+import type { Budget, Payer } from '../access/cost/budget.ts'
+import { askedModels, withAnswerRoom } from '../access/cost/model-window.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, ConversationRequest, Setup } from '../api.ts'
 import type { Schedules } from '../contract/schedules-api.ts'
-import type { Budget, Payer } from '../cost/budget.ts'
-import { askedModels, withAnswerRoom } from '../cost/model-window.ts'
 import type { Home } from '../open/open-home.ts'
 import type { ChatPlace } from '../schedules/chat-schedules.ts'
 import { loadRules, type Profile } from '../setup/profile.ts'
@@ -366,7 +366,7 @@ async function metersOf(
 ): Promise<Meters> {
   const { limits } = config
   if (!hasBudget(limits) && !shared) return () => undefined
-  const { meterFor } = await import('../cost/budget.ts')
+  const { meterFor } = await import('../access/cost/budget.ts')
   const options = { limits, memory, add: recorder.add, log, now: Date.now, warned: new Set<string>(), shared }
   return (runId) => meterFor(options, { ...payer, ...(runId ? { runId } : {}) })
 }

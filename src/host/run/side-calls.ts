@@ -18,8 +18,8 @@ import {
   type SummariseTurn,
 } from '../../runtime/port.ts'
 import { costsNothing, sanitizeUsage } from '../../runtime/usage.ts'
+import type { Payer } from '../access/cost/budget.ts'
 import type { PictureText, Setup } from '../api.ts'
-import type { Payer } from '../cost/budget.ts'
 import type { Profile } from '../setup/profile.ts'
 
 export type CompactionRequest = {

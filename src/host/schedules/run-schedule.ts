@@ -7,9 +7,9 @@ import { endingNote } from '../../runtime/history-text.ts'
 import { autonomyLevels } from '../../security/settings.ts'
 import { type ChannelProfile, channelProfileOf } from '../access/channel-profile.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from '../api.ts'
+import { runCheck } from '../checks/check.ts'
 import { FailureError } from '../failure.ts'
 import { activeAgentOf } from '../setup/agent-profile.ts'
-import { directCall } from '../toolset/direct-call.ts'
 import { iso, timeText } from './schedule-view.ts'
 
 /** How an entrance runs a turn that nobody attends. */
@@ -30,8 +30,6 @@ export type UnattendedTurns = {
 export type RunOptions = Pick<ConversationOptions, 'provider' | 'tools' | 'sandbox'> & {
   readonly host: Host
   readonly turns: UnattendedTurns
-  /** Returns the exit code of the last command of a run. */
-  readonly exitCodeOf: (runId: string) => number | undefined
 }
 
 export type RunProgress = {
@@ -122,45 +120,22 @@ function promptOf({ message, madeInChat, created, zone }: ScheduleRow): string {
 
 function whichOf({ conversation, id }: ScheduleRow, { continues }: RunProgress): ConversationChoice {
   if (continues !== undefined) return { kind: 'resume', id: continues }
-  return conversation === 'same' ? { kind: 'called', name: id } : alone
+  return conversation === 'same' ? { kind: 'called', name: id } : { kind: 'new' }
 }
 
-const alone = { kind: 'new' } as const
-
-/**
- * Runs the command as a person's call of the tool shell: through the gate, in the sandbox, on a view that is dropped. @returns `passed`, or
- * why not
- */
-async function checkOf(command: string, row: ScheduleRow, options: RunOptions, { opened }: RunProgress): Promise<string> {
-  const { host, turns, exitCodeOf, ...common } = options
-  const result: { output?: string } = {}
-  try {
-    const conversation = await host.conversation(alone, {
-      ...conversationOptions(common, setupOf(host.setup, row)),
-      provider: directCall({ name: 'shell', input: { command } }),
-      tools: { builtIn: ['shell'] },
-      systemPrompt: '',
-      dryRun: true,
-    })
-    try {
-      opened({ id: conversation.id, cancel: conversation.cancel })
-      const ending = await turns.takeTurn({
-        conversation,
-        prompt: `check of the schedule ${row.name}`,
-        show: (event) => {
-          if (event.type === 'tool_result') result.output = String(event.output ?? '')
-        },
-        onGate: async (gateId) => void (await conversation.approve(gateId, { allow: false, by: 'check', note: 'a check changes nothing' })),
-      })
-      const code = exitCodeOf(conversation.runId() ?? '')
-      if (code === 0) return 'passed'
-      return code === undefined ? `not run: ${result.output || ending.message}` : `exit code ${code}`
-    } finally {
-      await conversation.close()
-    }
-  } catch (error) {
-    return `not run: ${errorText(error)}`
-  }
+/** @returns `passed`, or why not */
+async function checkOf(command: string, row: ScheduleRow, { host, sandbox }: RunOptions, { opened }: RunProgress): Promise<string> {
+  const spec = { name: `of the schedule ${row.name}`, tier: 0, command } as const
+  const { pass, exit, notRun, evidence } = await runCheck(spec, {
+    host,
+    setup: setupOf(host.setup, row),
+    sandbox,
+    channel: 'schedule',
+    opened,
+  })
+  if (pass) return 'passed'
+  if (notRun) return `not run: ${evidence}`
+  return exit === undefined || exit === 0 ? (evidence.split('\n').at(-1) ?? '') : `exit code ${exit}`
 }
 
 function conversationOptions(

@@ -15,7 +15,7 @@ export type ServedSchedules = {
   close(graceMs: number, by: string): Promise<void>
 }
 
-type ServeOptions = Omit<RunOptions, 'exitCodeOf' | 'host'>
+type ServeOptions = Omit<RunOptions, 'host'>
 
 /** How often the database is asked whether another process has written to it. */
 const lookMs = 1_000
@@ -26,7 +26,7 @@ const afterFailureMs = 60_000
 /** A scheduler that starts runs and does not look at the clock: for the command that runs a schedule now. */
 export async function schedulerFor(host: Host, running: ServeOptions, ended?: () => void): Promise<Scheduler> {
   const { store } = await host.schedules()
-  const options: RunOptions = { ...running, host, exitCodeOf: store.exitCodeOf }
+  const options: RunOptions = { ...running, host }
   return createScheduler({
     store,
     log: host.setup.log,

@@ -67,10 +67,10 @@ export function createConversations(store: Store, now: Clock) {
     return rows.get(conversationId)?.folder
   }
 
-  /** Returns the most recently used conversation that began in this folder. */
+  /** Returns the most recently used conversation that began in this folder; nobody continues that of a check. */
   function latestIn(folder: string): string | undefined {
     const rows = store.sql<{ id: string }, [string]>(
-      `SELECT conversation_id AS id FROM runs WHERE folder = ? AND EXISTS (SELECT 1 FROM conversations WHERE conversation_id = runs.conversation_id)
+      `SELECT conversation_id AS id FROM runs WHERE folder = ? AND channel <> 'check' AND EXISTS (SELECT 1 FROM conversations WHERE conversation_id = runs.conversation_id)
        ORDER BY rowid DESC LIMIT 1`,
     )
     return rows.get(folder)?.id

@@ -1,7 +1,7 @@
 /** Answers GET /cost: what the model calls have cost. A token with a memory of its own sees its own part. */
 
 import { z } from '@hono/zod-openapi'
-import type { CostReport, CostRow } from '../../../host/cost/cost.ts'
+import type { CostReport, CostRow } from '../../../host/access/cost/cost.ts'
 import { addJsonRoute, inScope } from '../../../http/api.ts'
 import { spendKeys } from '../../../memory/spend/spend.ts'
 import { ownerOf } from '../access.ts'

@@ -6,6 +6,7 @@ import { isTerminal, openTerminal } from '../../../channels/terminal/tty.ts'
 import { describeProblem } from '../../../config/config.ts'
 import { programIn, valueAt } from '../../../config/output/show.ts'
 import { doubtsOf } from '../../../config/validate.ts'
+import { configuredChecks } from '../../../host/checks/find-checks.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { loadHooks } from '../../../host/toolset/hooks/load-hooks.ts'
@@ -17,6 +18,7 @@ import { errorText } from '../../../kit/errors.ts'
 import { count, grouped, visible } from '../../../kit/text.ts'
 import { createResults } from '../../../memory/conversations/results.ts'
 import type { Memory } from '../../../memory/memory.ts'
+import { findChromium } from '../../../sandbox/bubblewrap/chromium.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
 import { readStop } from '../../../service/stop-file.ts'
 import type { Finding } from './doctor-finding.ts'
@@ -160,6 +162,18 @@ export function pluginFindings({ paths }: CliSetup): Finding[] {
       })
   } catch (error) {
     return [{ what: 'plugin', state: 'bad', says: errorText(error) }]
+  }
+}
+
+/** Reports the checks of the project, and whether stories can be shown here. */
+export function checkFindings(setup: CliSetup): Finding[] {
+  const chromium = findChromium({ CHROMIUM: setup.context.env.CHROMIUM })
+  const stories = `stories: ${chromium ?? 'no Chromium is installed'}`
+  try {
+    const names = configuredChecks(setup).map(({ name }) => name)
+    return [{ what: 'checks', state: 'ok', says: `${names.join(', ') || 'none here; "braidclaw check init" finds some'}; ${stories}` }]
+  } catch (error) {
+    return [{ what: 'checks', state: 'note', says: `${errorText(error)}; ${stories}` }]
   }
 }
 

@@ -15,7 +15,16 @@ import { CliExit, exitCodes } from '../../exit.ts'
 import { gatewaySettings, managerOf } from '../service/service.ts'
 import type { Finding } from './doctor-finding.ts'
 import { dashboardFindings, gatewayFindings } from './doctor-gateway.ts'
-import { homeFindings, hookFindings, leftovers, machineFindings, pluginFindings, recordFindings, stopFinding } from './doctor-home.ts'
+import {
+  checkFindings,
+  homeFindings,
+  hookFindings,
+  leftovers,
+  machineFindings,
+  pluginFindings,
+  recordFindings,
+  stopFinding,
+} from './doctor-home.ts'
 import { costFindings, foundModels, providerFindings, windowFindings } from './doctor-providers.ts'
 import { probe, sandboxFindings } from './doctor-sandbox.ts'
 import { channelFindings, scheduleFindings, serviceFindings, sopFindings, traceFindings, troubleFindings } from './doctor-service.ts'
@@ -49,6 +58,7 @@ export const doctor = command({
       ...leftovers(setup),
       ...(await sandboxFindings(setup)),
       ...pluginFindings(setup),
+      ...checkFindings(setup),
       ...channelFindings(setup),
       ...(await traceFindings(setup)),
       ...machineFindings(),

@@ -2,7 +2,7 @@
 
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { isWireProvider, type ProviderConfig, providerNamed, type WireProvider } from '../../../config/config.ts'
-import { type Fact, factsFileOf, factsOf, hasPrices, type KnownFacts } from '../../../host/cost/model-facts.ts'
+import { type Fact, factsFileOf, factsOf, hasPrices, type KnownFacts } from '../../../host/access/cost/model-facts.ts'
 import { missingKey } from '../../../host/setup/answering-provider.ts'
 import { modelsOf } from '../../../host/setup/found-models.ts'
 import { providerFor } from '../../../host/setup/provider-pool.ts'

@@ -1,7 +1,7 @@
 /** Implements `cost`: it shows what the model calls of this home have cost, against its limits. */
 
-import { type BudgetState, budgetStates, shown } from '../../../host/cost/budget.ts'
-import { type CostReport, type CostRow, costOf } from '../../../host/cost/cost.ts'
+import { type BudgetState, budgetStates, shown } from '../../../host/access/cost/budget.ts'
+import { type CostReport, type CostRow, costOf } from '../../../host/access/cost/cost.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count, visible } from '../../../kit/text.ts'

@@ -14,7 +14,7 @@ import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { command, type Flags, type Given } from '../../args/command.ts'
 import { messageOf } from '../../args/message-text.ts'
 import { pasteable } from '../../args/resolve-command.ts'
-import { acceptance, conversationOf, formatOf, turnFlags } from '../../args/turn-flags.ts'
+import { acceptance, checkFlags, conversationOf, formatOf, turnFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
 import type { Confiner } from './confined-channel.ts'
@@ -24,6 +24,7 @@ const flags = {
   message: { type: 'text', short: 'm', about: 'Run one turn with this message and exit; text on stdin is appended' },
   ...turnFlags,
   ...confinedFlags,
+  ...checkFlags,
   continueTurn: {
     type: 'boolean',
     about: 'Continue the last turn of the conversation (-c, which is the default, or --resume), which was interrupted or ran into a limit',
@@ -51,6 +52,7 @@ export const agent = command({
     ['-c -m "And the largest?"', 'continue the latest conversation'],
     ['--continue-turn', 'continue the turn that a crash, a stop or a limit ended'],
     ['--attempts 3 -m "make the tests pass"', 'three attempts side by side; compare them and keep one'],
+    ['-m "mend the tests" --check \'npm test\'', 'exit code 11 when the check fails after the answer'],
     ['--control --agent sysadmin', 'works for the control plane; as "control worker --runner own"'],
   ],
   details: async () => (await import('../../args/limits-help.ts')).limitsHelp(),
@@ -77,6 +79,9 @@ export const agent = command({
     if (confiner && (given.attempts ?? given.continueTurn) !== undefined)
       throw new CliExit(exitCodes.usage, 'error: --confined has no --attempts and no --continue-turn; leave them out')
     const talk: Talk = { setup, flags: given, confiner, ...(activeAgent ? { activeAgent } : {}) }
+    const isOneTurn = given.attempts === undefined && (message !== undefined || given.continueTurn)
+    if (!isOneTurn && [given.check, given.checkRuns, given.checkPass].some((each) => each !== undefined))
+      throw new CliExit(exitCodes.usage, 'error: --check belongs to one turn; pass -m "message"')
     if (given.attempts !== undefined) return attempt(talk, message)
     if (given.keep !== undefined) throw new CliExit(exitCodes.usage, 'error: --keep belongs to --attempts')
     if (message === undefined && !given.continueTurn) return converse(talk)
@@ -85,6 +90,7 @@ export const agent = command({
       throw new CliExit(exitCodes.usage, `error: nothing to continue: ${error.message}`)
     })
     if (exitCode !== 0) throw new CliExit(exitCode)
+    if (given.check) await (await import('../tools/check.ts')).checkTurn(setup, { ...given, check: given.check })
   },
 })
 

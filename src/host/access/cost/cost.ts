@@ -1,11 +1,11 @@
 /** Reports what the model calls of a home have cost, added up by day, model, conversation, channel, token, agent or run. */
 
-import type { Config } from '../../config/config.ts'
-import type { Memory } from '../../memory/memory.ts'
-import { createBudgetLedger, utcDay } from '../../memory/spend/budget-ledger.ts'
-import { createSpendTable, type Spend, type SpendKey, type SpendRow, spendKeys } from '../../memory/spend/spend.ts'
-import { cachedShare } from '../../runtime/usage.ts'
-import { FailureError } from '../failure.ts'
+import type { Config } from '../../../config/config.ts'
+import type { Memory } from '../../../memory/memory.ts'
+import { createBudgetLedger, utcDay } from '../../../memory/spend/budget-ledger.ts'
+import { createSpendTable, type Spend, type SpendKey, type SpendRow, spendKeys } from '../../../memory/spend/spend.ts'
+import { cachedShare } from '../../../runtime/usage.ts'
+import { FailureError } from '../../failure.ts'
 import { type BudgetState, budgetStates } from './budget.ts'
 
 export type CostQuery = {

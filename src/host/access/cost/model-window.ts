@@ -1,14 +1,14 @@
 /** Learns the window of each model of a home, and how dense its tokens are, from what servers tell, count and refuse. */
 
-import { type Config, isWireProvider, reachableProviders, type WireProvider } from '../../config/config.ts'
-import { sleep } from '../../kit/abort.ts'
-import type { KnownModel, LearntWindow, ModelKey, WindowTable } from '../../memory/spend/model-windows.ts'
-import { promptTokens } from '../../providers/metered.ts'
-import type { AskedWindow } from '../../providers/wire/facts/ask-window.ts'
-import { vendorHosts } from '../../providers/wire/facts/model-facts.ts'
-import { baseUrlOf, vendors } from '../../providers/wire/provider-settings.ts'
-import type { FailureDetail, ModelWindow, Provider } from '../../runtime/port.ts'
-import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
+import { type Config, isWireProvider, reachableProviders, type WireProvider } from '../../../config/config.ts'
+import { sleep } from '../../../kit/abort.ts'
+import type { KnownModel, LearntWindow, ModelKey, WindowTable } from '../../../memory/spend/model-windows.ts'
+import { promptTokens } from '../../../providers/metered.ts'
+import type { AskedWindow } from '../../../providers/wire/facts/ask-window.ts'
+import { vendorHosts } from '../../../providers/wire/facts/model-facts.ts'
+import { baseUrlOf, vendors } from '../../../providers/wire/provider-settings.ts'
+import type { FailureDetail, ModelWindow, Provider } from '../../../runtime/port.ts'
+import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
 import { type Fact, factsFileOf, factsOf } from './model-facts.ts'
 
 export type ModelWindows = ReturnType<typeof createModelWindows>
@@ -240,6 +240,6 @@ async function askServer({ name, kind, ...found }: WireProvider, model: string, 
   const base = baseUrlOf({ ...found, kind }) ?? ''
   const headers = apiKey ? vendors[kind].headers(apiKey) : {}
   const deps = { fetch: createProviderFetch({ baseUrl: base }), sleep: sleep }
-  const { askWindow } = await import('../../providers/wire/facts/ask-window.ts')
+  const { askWindow } = await import('../../../providers/wire/facts/ask-window.ts')
   return askWindow({ name, base, headers, model, deps, signal })
 }

@@ -1,18 +1,18 @@
 /** Computes the budgets of a home from its configuration and their present state, and creates the meter that each model call passes. */
 
-import type { LimitsConfig } from '../../config/config.ts'
-import type { CommitQueue } from '../../memory/commit-queue.ts'
-import type { Memory } from '../../memory/memory.ts'
+import type { LimitsConfig } from '../../../config/config.ts'
+import type { CommitQueue } from '../../../memory/commit-queue.ts'
+import type { Memory } from '../../../memory/memory.ts'
 import {
   type Amount,
   type BudgetLedger,
   type BudgetLimit,
   createBudgetLedger,
   type ReserveResult,
-} from '../../memory/spend/budget-ledger.ts'
-import type { Payer as Charged } from '../../memory/spend/spend.ts'
-import type { Usage } from '../../runtime/event.ts'
-import { type Clock, type Grant, type Log, type Meter, ProviderFailure, type Quote } from '../../runtime/port.ts'
+} from '../../../memory/spend/budget-ledger.ts'
+import type { Payer as Charged } from '../../../memory/spend/spend.ts'
+import type { Usage } from '../../../runtime/event.ts'
+import { type Clock, type Grant, type Log, type Meter, ProviderFailure, type Quote } from '../../../runtime/port.ts'
 
 /** Names who pays for the calls of a conversation or run. */
 export type Payer = Pick<Charged, 'agent' | 'conversationId' | 'channel' | 'token' | 'runId'>

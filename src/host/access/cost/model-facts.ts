@@ -4,12 +4,12 @@
  */
 
 import { existsSync } from 'node:fs'
-import type { WireProvider } from '../../config/config.ts'
-import { homePaths } from '../../config/paths.ts'
-import type { FactsFile } from '../../config/text/facts-file.ts'
-import { catalogueFacts, type FactsOrigin, isPriced, type ModelFacts, type Prices } from '../../providers/wire/facts/model-facts.ts'
-import { baseUrlOf, pricesOf } from '../../providers/wire/provider-settings.ts'
-import { FailureError } from '../failure.ts'
+import type { WireProvider } from '../../../config/config.ts'
+import { homePaths } from '../../../config/paths.ts'
+import type { FactsFile } from '../../../config/text/facts-file.ts'
+import { catalogueFacts, type FactsOrigin, isPriced, type ModelFacts, type Prices } from '../../../providers/wire/facts/model-facts.ts'
+import { baseUrlOf, pricesOf } from '../../../providers/wire/provider-settings.ts'
+import { FailureError } from '../../failure.ts'
 
 /** A value and where it comes from. */
 export type Fact<Value> = { readonly value: Value; readonly origin: FactsOrigin }
@@ -27,7 +27,7 @@ type FactsSource = { readonly facts: ModelFacts; readonly origin: FactsOrigin }
 export async function factsFileOf(home: string): Promise<Pick<FactsFile, 'find' | 'names'>> {
   const path = homePaths(home).models
   if (!existsSync(path)) return { find: () => undefined, names: [] }
-  const { readFactsFile } = await import('../../config/text/facts-file.ts')
+  const { readFactsFile } = await import('../../../config/text/facts-file.ts')
   const file = readFactsFile(path)
   if (file.problems.length > 0) throw new FailureError('usage', file.problems)
   return file
