@@ -165,10 +165,11 @@ export function pluginFindings({ paths }: CliSetup): Finding[] {
   }
 }
 
-/** Reports the checks of the project, and whether stories can be shown here. */
+/** Reports the checks of the project, and whether stories and the tool browser have a Chromium here. */
 export function checkFindings(setup: CliSetup): Finding[] {
-  const chromium = findChromium({ CHROMIUM: setup.context.env.CHROMIUM })
-  const stories = `stories: ${chromium ?? 'no Chromium is installed'}`
+  const chromium = findChromium(setup.context.env)
+  const browser = setup.config.tools.browser ? (chromium ? 'offered' : 'not offered') : 'off (docs/browser.md)'
+  const stories = `stories: ${chromium ?? 'no Chromium is installed'}; tool browser: ${browser}`
   try {
     const names = configuredChecks(setup).map(({ name }) => name)
     return [{ what: 'checks', state: 'ok', says: `${names.join(', ') || 'none here; "braidclaw check init" finds some'}; ${stories}` }]
