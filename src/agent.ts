@@ -10,7 +10,7 @@ import { conversationAgent } from './library/agent/conversation-agent.ts'
 import { prepareThreads } from './runtime/threads/prepare-thread.ts'
 import type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-program.ts'
 
-export type { AgentOptions, AskedChanges, BraidClaw, OwnTool, RuleAsJson } from './library/agent/agent-api.ts'
+export type { AgentCheck, AgentOptions, AskedChanges, BraidClaw, OwnTool, RuleAsJson } from './library/agent/agent-api.ts'
 export type { ModelCall } from './providers/model-call.ts'
 export type { Change, ChangeReview, ChangeSet, EntryState } from './runtime/changes.ts'
 export type { AgentEvent, Ending, Proposal } from './runtime/event.ts'
@@ -25,9 +25,9 @@ export type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-pr
  * @throws Error when a thread or a tool is not valid; the message says why
  */
 export function createAgent(options: AgentOptions = {}): BraidClaw {
-  const { cwd = process.cwd(), threads = [], tools = [], provider, modelCall } = options
+  const { cwd = process.cwd(), threads = [], tools = [], provider, modelCall, checks } = options
   const functions = prepareThreads(threads.filter(isThread))
-  const brought = { tools, rules: threads.filter(isRule), threads: functions, provider, modelCall }
+  const brought = { tools, rules: threads.filter(isRule), threads: functions, provider, modelCall, checks }
   const { model, permissionMode, maxTurns, conversation = 'new', threads: _, ...around } = options
   const agent = conversationAgent(brought, cwd, () => {
     const context = { ...silentContext({ ...around, channels: channelRows }), cwd }

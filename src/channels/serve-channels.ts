@@ -1,5 +1,6 @@
 /** Runs the daemon: it listens to all channels and serves their conversations in parallel until the signal stops it. */
 
+import { existsSync } from 'node:fs'
 import { channelSettings } from '../config/config.ts'
 import type { ChannelProfile } from '../host/access/channel-profile.ts'
 import type { ConversationOptions, Setup } from '../host/api.ts'
@@ -108,7 +109,7 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
         }
       },
     })
-    const stopListening = new AbortController()
+    const [stopListening, ending] = [new AbortController(), new AbortController()]
     const vital = Promise.withResolvers<void>()
     const over = vital.promise.then(
       () => undefined,
@@ -132,10 +133,14 @@ export async function serve({ setup, dir, ready, without = [], vital: needed = [
       questions.ask({ from, channel, answer: async (text) => (wasSent ? undefined : sending.get(from)?.send(channel, text)) }, question)
     const sopTurns = { takeTurn, onGate: refusedBy, options: { provider, sandbox } }
     const procedures = await serveSops(host, sopTurns, { channels: sending, ask })
+    const runs = existsSync(`${setup.paths.home}/wiggum`)
+      ? (await import('../host/run/wiggum/serve-wiggum.ts')).serveWiggum(host, { tools }, ending.signal)
+      : undefined
     const failed = await Promise.race([over, Bun.sleep(0)])
     if (!failed) ready(channels.flatMap(({ channel }) => channel.place?.() ?? []))
     const ended = failed ?? (await Promise.race([aborted(signal), over]))
-    const schedulesClosed = Promise.all([schedules.close(FINISH_MS, 'SIGTERM'), procedures.close(FINISH_MS)])
+    ending.abort('SIGTERM')
+    const schedulesClosed = Promise.all([schedules.close(FINISH_MS, 'SIGTERM'), procedures.close(FINISH_MS), runs?.closed])
     await Promise.all([
       finish(async () => void (await Promise.all([queue.close(), schedulesClosed])), conversations.cancel, stopListening),
       Promise.race([Promise.all(own), Bun.sleep(FINISH_MS + CANCELLED_MS)]),

@@ -30,6 +30,11 @@ export type Config = Values<typeof topRows> & { readonly [Name in keyof typeof s
   readonly providers: { readonly models: { readonly [name: string]: ProviderConfig } }
   /** Each channel types its own settings: see channelSettings. */
   readonly channels: { readonly [name: string]: { readonly [key: string]: ConfigValue | undefined } }
+  /**
+   * Not a setting: the workspace is a private copy of this folder. What stays in the copy needs no yes; the folder's own rules hold, and whether
+   * it is trusted counts.
+   */
+  readonly copyOf?: string
 }
 
 export type LimitsConfig = Config['limits']

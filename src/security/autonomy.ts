@@ -42,6 +42,8 @@ export type Rated = {
   readonly reads: boolean
   /** The operator approved this command with "always". */
   readonly always: boolean
+  /** It is a call of a file tool. */
+  readonly files?: boolean
   /** Undefined when the call has no command. */
   readonly command?: CommandFacts | undefined
   /** Undefined when the call makes no request itself. */
@@ -55,11 +57,24 @@ export type Permission = {
   readonly reason: string
 }
 
-export type Levels = Pick<Policy, 'autonomy' | 'approveAllMedium' | 'ask' | 'unlistedCommands' | 'readonlyCommands' | 'egress' | 'direct'>
+export type Levels = Pick<
+  Policy,
+  'autonomy' | 'approveAllMedium' | 'ask' | 'unlistedCommands' | 'readonlyCommands' | 'egress' | 'direct' | 'inCopy'
+>
 
 export function permit(rated: Rated, policy: Levels): Permission {
   const permission = byLevel(rated, policy)
+  if (policy.inCopy && permission.verdict !== 'deny' && staysInCopy(rated))
+    return granted(rated.command ? 'autonomy.transaction' : 'autonomy.copy', { risk: 'medium', reason: inCopy })
   return rated.command?.direct === true && permission.verdict !== 'deny' ? directly(permission, policy) : permission
+}
+
+const inCopy = 'it changes only the private copy of the folder in which this run works'
+
+/** Commands on a private view without network, and the writes of file tools. */
+function staysInCopy({ command, files, reads, rating }: Rated): boolean {
+  if (command !== undefined) return command.transaction && command.hosts.length === 0 && !command.direct
+  return files === true && !reads && rating.risk === 'medium'
 }
 
 /**

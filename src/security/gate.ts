@@ -128,6 +128,9 @@ async function modeOf({ commands }: GateState): Promise<CommandMode | undefined>
   return typeof commands === 'function' ? commands() : commands
 }
 
+/** They change only the paths that they name. */
+const fileTools: ReadonlySet<string> = new Set(['file_write', 'file_edit', 'file_delete'])
+
 type CallToDecide = { readonly call: Call; readonly tool: Tool; readonly state: GateState; readonly findings: readonly Accepted[] }
 
 async function decide({ call, tool, state, findings }: CallToDecide): Promise<Judgement> {
@@ -135,7 +138,14 @@ async function decide({ call, tool, state, findings }: CallToDecide): Promise<Ju
   const rating = rate(tool, findings)
   const reads = findings.every((finding) => finding.reads)
   const permitted = permit(
-    { rating, reads, command: factsOf(findings), request: requestsOf(findings), always: hasStandingApproval(plan, state) },
+    {
+      rating,
+      reads,
+      files: fileTools.has(call.name),
+      command: factsOf(findings),
+      request: requestsOf(findings),
+      always: hasStandingApproval(plan, state),
+    },
     state.policy,
   )
   const permission = await unlessRuled(await unlessNotHarmless(permitted, plan, state), { call, plan, state })

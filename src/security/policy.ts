@@ -49,6 +49,8 @@ export type Policy = {
   readonly toolsAllow?: readonly string[]
   /** The channel whose limits this policy has; absent for the operator's own conversations. */
   readonly channel?: PolicyChannel
+  /** The workspace is a private copy of a person's folder, so what stays in it needs no yes. */
+  readonly inCopy?: true
   /** The operator's home folder, for which `~` stands. */
   readonly home: string
   /** `policyVersion` of all other fields; approvals are bound to it. */

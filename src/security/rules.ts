@@ -43,6 +43,7 @@ export const rules = {
   'autonomy.direct_refused': 'The command would work on the workspace itself, and security.direct is "deny".',
   'autonomy.medium_asks': 'autonomy is supervised: medium risk needs a yes.',
   'autonomy.approve_all_medium': 'Medium risk was approved in advance for this run (--auto).',
+  'autonomy.copy': 'A file tool changes only the private copy of the folder in which the run works.',
   'autonomy.always': 'The operator said "always" to this executable and sub-command.',
   'autonomy.high_blocked': 'autonomy is supervised: high risk is blocked.',
   'autonomy.full': 'autonomy is full: every call that no policy forbids runs.',
@@ -75,6 +76,7 @@ export const rules = {
   'changes.ignored': 'Git ignores everything that changed, and no program runs or obeys it unasked.',
   'changes.harmless': 'Every change is harmless, and these were approved in advance (--auto).',
   'changes.approved': 'A person approved the command before it ran, which covers its changes.',
+  'changes.copy': 'The changes stay in the private copy of the folder in which the run works.',
   'changes.direct':
     'A command that worked on the workspace itself left something that other programs run or obey; it was moved aside, and can be looked at.',
   'channel.tools': 'The channel does not have this tool, whatever the gate said.',

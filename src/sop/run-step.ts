@@ -3,9 +3,9 @@
  * A step that had begun when its process died continues at its first call without a result, and is never repeated while that is in doubt.
  */
 
+import type { Budget } from '../host/access/cost/budget.ts'
 import type { Conversation, ConversationOptions, Host, InterruptedTurn, Setup } from '../host/api.ts'
 import type { CallStep, HostRecords, RunFacts } from '../host/contract/records-api.ts'
-import type { Budget } from '../host/access/cost/budget.ts'
 import type { UnattendedTurns } from '../host/schedules/run-schedule.ts'
 import { directCall } from '../host/toolset/direct-call.ts'
 import { toolsFor } from '../host/toolset/tools-option.ts'

@@ -45,13 +45,13 @@ describe('help', () => {
     using at = nest()
     const { stdout } = await at.run(['help', 'agent'])
     expect(stdout).toContain(`
-  -m [--message]          Run one turn with this message and exit; text on stdin
-                          is appended
+  -m [--message]           Run one turn with this message and exit; text on
+                           stdin is appended
 `)
     expect(stdout).toContain(`
-     [--output-format]    text (default), one JSON object, or one AgentEvent a
-                          line [text|json|stream-json]
-     [--json]             Print JSON for machines
+     [--output-format]     text (default), one JSON object, or one AgentEvent a
+                           line [text|json|stream-json]
+     [--json]              Print JSON for machines
 `)
     expect((await at.run(['help', 'policy'])).stdout).toEndWith(`
 COMMANDS

@@ -124,6 +124,7 @@ export const cases: { readonly [command: string]: () => readonly Case[] } = {
   undo: () => [{ words: ['undo', evil] }],
   budget: () => [{ words: ['budget'] }, { words: ['budget', '--json'] }],
   'run list': () => [{ words: ['run', 'list'] }, { words: ['run', 'list', '--json'] }],
+  'run report': () => [{ words: ['run', 'report', state.run] }, { words: ['run', 'report', evil, '--html'] }],
   'run show': () => [
     { words: ['run', 'show', state.run] },
     { words: ['run', 'show', state.run, '--json'] },

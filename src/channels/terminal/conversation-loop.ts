@@ -152,6 +152,7 @@ export const slashCommands: readonly (readonly [string, string])[] = [
   ['/status', 'list the channels of running servers that do not work'],
   ['/jobs [stop ID]', 'list the commands in the background, or stop one'],
   ['/sop [NAME KEY=VALUE…]', 'list procedures, their latest runs and questions, or begin one'],
+  ["/wiggum --check 'COMMAND' TASK", 'work in a copy until the checks pass (docs/wiggum.md)'],
   ['/undo [NUMBER]', 'take changes back (braidclaw undo --help)'],
   ['/model [PROVIDER/MODEL]', 'show the model, or switch to another'],
   ['/clear', 'begin a new conversation (the old one stays in memory)'],
@@ -200,6 +201,9 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
     case '/sop':
       write(`${await sopCommand(line, host, 'terminal', { mayApprove: true })}\n`)
       break
+    case '/wiggum':
+      await wiggum({ text: line.slice(command.length).trim(), host, setup, ask })
+      break
     case '/status':
       write(`${statusAnswer((await host.schedules()).store.channels.troubles(), false)}\n`)
       break
@@ -219,6 +223,13 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
       write(`no command "${command}"${didYouMean(command, names)} (/help lists them)\n`)
   }
   return 'done'
+}
+
+async function wiggum({ text, host, setup, ask }: Pick<Slash, 'host' | 'setup' | 'ask'> & { readonly text: string }): Promise<void> {
+  const { readWiggumLine, wiggumTurn } = await import('./wiggum-turn.ts')
+  const work = readWiggumLine(text)
+  if (typeof work === 'string') setup.context.process.stdout.write(`${work}\n`)
+  else await wiggumTurn({ host, setup, format: 'text', ask, work })
 }
 
 async function hits({ search }: Conversation, query: string): Promise<string> {

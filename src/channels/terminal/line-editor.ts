@@ -3,9 +3,9 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
+import { Writable } from 'node:stream'
 import type { Environment } from '../../host/api.ts'
 import { type AskPerson, runEditor } from './approval-prompt.ts'
-import { editorStream } from './editor-stream.ts'
 import { type Printed, type Printer, wordsOf } from './printer.ts'
 
 export type Repl = {
@@ -219,4 +219,26 @@ function followPastes(editor: Interface, { write }: Pick<Printer, 'write'>) {
       end()
     },
   }
+}
+
+/** Stdout as line editors need it: a stream with a size, whose output goes through the printer. */
+export type EditorStream = Writable & { readonly isTTY: true; readonly columns: number; readonly rows: number }
+
+/** `mayRedraw` returns whether a resize may redraw: not while an answer streams over the last edited line. */
+export function editorStream({ editor }: Pick<Printer, 'editor'>, mayRedraw: () => boolean = () => true): EditorStream {
+  const decoder = new TextDecoder()
+  const stream = new Writable({
+    write(chunk: Uint8Array, _encoding, done) {
+      editor(decoder.decode(chunk, { stream: true }))
+      done()
+    },
+  })
+  const resized = () => void (mayRedraw() && stream.emit('resize'))
+  process.stdout.on('resize', resized)
+  stream.once('close', () => process.stdout.off('resize', resized))
+  return Object.defineProperties(stream, {
+    isTTY: { value: true },
+    columns: { get: () => process.stdout.columns || 80 },
+    rows: { get: () => process.stdout.rows || 24 },
+  }) as EditorStream
 }

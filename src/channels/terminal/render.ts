@@ -21,6 +21,8 @@ type RunSummary = {
   readonly conversationId: string
   /** The model's window, the tokens of the last request, and how often the turn was trimmed. */
   readonly context: ContextUse | undefined
+  /** More members for the JSON. */
+  readonly more?: { readonly [name: string]: unknown }
 }
 
 export type Screen = {
@@ -70,10 +72,10 @@ function oneJson({ out }: Screen): Render {
       } else if (event.type === 'error') seen.errors.push({ code: event.code, message: event.message })
       else if (event.type === 'done' && event.result !== undefined) seen.result = event.result
     },
-    end({ ending, exitCode, runId, conversationId, context }) {
+    end({ ending, exitCode, runId, conversationId, context, more = {} }) {
       const { result, tools, errors } = seen
       out.write(
-        `${JSON.stringify({ result: result ?? null, ending: ending.code, stopReason: ending.stop, message: ending.message, exitCode, runId, conversationId, tools, errors, ...(context?.window === undefined ? {} : { context }) })}\n`,
+        `${JSON.stringify({ result: result ?? null, ending: ending.code, stopReason: ending.stop, message: ending.message, exitCode, runId, conversationId, tools, errors, ...(context?.window === undefined ? {} : { context }), ...more })}\n`,
       )
     },
   }

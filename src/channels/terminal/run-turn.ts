@@ -102,7 +102,8 @@ function explain({ process: { stderr }, outputClosed, outputFailure }: CliContex
     stderr.write(outputClosed() ? 'cancelled: nobody reads stdout any more\n' : 'cancelled\n')
 }
 
-function screenOf({ process: { stdout, stderr }, env }: CliContext): Screen {
+/** Returns the streams of the command line as a screen. */
+export function screenOf({ process: { stdout, stderr }, env }: CliContext): Screen {
   const terminal = isTerminal(1)
   return { out: stdout, err: stderr, terminal, color: isTerminal(2) && wantsColor(env) }
 }

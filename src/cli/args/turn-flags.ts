@@ -82,6 +82,19 @@ export const checkFlags = {
   ...checkRunsFlags,
 } as const satisfies Flags
 
+export const wiggumFlags = {
+  wiggum: { type: 'boolean', about: 'Work without questions in a copy of the folder until every --check passes, then apply the result' },
+  maxIterations: { type: 'whole', min: 1, max: 1000, about: 'With --wiggum: end after so many failed rounds of checks (default: 20)' },
+  until: {
+    type: 'text',
+    about: 'With --wiggum: end then: "06:30", "in 8h"; a provider that fails is asked again until then (default: an hour)',
+  },
+  branch: { type: 'text', about: 'With --wiggum: make the result a commit on this new branch, and leave the folder as it is' },
+  protectTests: { type: 'boolean', about: 'With --wiggum: refuse changes of tests and of what runs them (the default)' },
+  noProtectTests: { type: 'boolean', about: 'With --wiggum: let the run change tests; the report names them' },
+  force: { type: 'boolean', about: 'With --wiggum: work on the task although the checks pass already' },
+} as const satisfies Flags
+
 /** Defines the flags of the commands that use the six FIFOs. */
 export const folderFlags = {
   fifoDir: { type: 'text', about: 'The folder of the six FIFOs (default: PLANCKCLAW_FIFOS, or /tmp/planckclaw)' },

@@ -86,6 +86,7 @@ export const commands: List = [
   { name: 'undo', about: 'Undo the changes of a command or file tool exactly; later changes by others are not overwritten', load: async () => (await import('./records/changes.ts')).undo },
   { name: 'run', about: 'List runs or show the journal of one' },
   { name: 'run list', about: 'List runs, latest first', load: async () => (await import('./records/run.ts')).list },
+  { name: 'run report', about: 'Report on a run of agent --wiggum: task, checks, iterations, how it ended', load: async () => (await import('./records/run.ts')).report },
   { name: 'run show', about: 'Print the journal of one run', load: async () => (await import('./records/run.ts')).show },
   { name: 'cost', about: 'Show what the model calls have cost, by day, model, conversation, channel, token, agent or run, against the limits', load: async () => (await import('./records/cost.ts')).cost },
   { name: 'budget', about: 'Show how much of each budget of money and tokens is spent and reserved, and when it starts again', load: async () => (await import('./records/cost.ts')).budget },

@@ -1,7 +1,7 @@
 /** Asks the user of `onboard` for the provider, its address, the model and the key. */
 
 import { autocomplete, cancel, intro, log, outro, password, select, text } from '@clack/prompts'
-import { editorStream } from '../../channels/terminal/editor-stream.ts'
+import { editorStream } from '../../channels/terminal/line-editor.ts'
 import type { Printer } from '../../channels/terminal/printer.ts'
 import { isKey } from '../../config/keys-file.ts'
 import { knownProvider, type Proposal, withKeys } from '../../config/known-providers.ts'

@@ -1,8 +1,22 @@
 /** Copies the workspace for one attempt, and finds afterwards what the attempt changed in its copy. */
 
 import { spawn } from 'node:child_process'
-import { type BigIntStats, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync } from 'node:fs'
+import {
+  type BigIntStats,
+  chmodSync,
+  constants,
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  symlinkSync,
+  utimesSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
+import { z } from 'zod'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, ChangeReview, ChangeSet, EntryState } from '../../runtime/changes.ts'
 import { reviewChanges } from '../../security/changes/review-changes.ts'
@@ -104,18 +118,20 @@ type Copied = {
   readonly before: Manifest
   /** The new files are moved there; the folder exists and is empty. */
   readonly upper: string
+  /** Leaves the copy whole: the new files are copied, and pipes, sockets and devices are left out. */
+  readonly leave?: true
 }
 
-/** Call it when nothing writes into the copy any more. The copy lacks the changed files afterwards. */
-export async function takeChanges({ workspace, copy, before, upper }: Copied): Promise<readonly Change[]> {
+/** Call it when nothing writes into the copy any more. The copy lacks the changed files afterwards, unless `leave`. */
+export async function takeChanges({ workspace, copy, before, upper, leave }: Copied): Promise<readonly Change[]> {
   const now = await manifestOf(copy)
   const names = [...new Set([...before.keys(), ...now.keys()])].sort()
   return names.flatMap((raw): Change[] => {
     const [old, fresh] = [before.get(raw), now.get(raw)]
     if (old && fresh && isUntouched(old, fresh)) return []
     const [was, is] = [old && stateOf(workspace, raw, old), fresh && stateOf(copy, raw, fresh)]
-    if (JSON.stringify(was) === JSON.stringify(is)) return []
-    if (fresh) give({ copy, upper, raw, isFolder: fresh.kind === 'folder' })
+    if (JSON.stringify(was) === JSON.stringify(is) || (leave && fresh?.kind === 'other')) return []
+    if (fresh) give({ copy, upper, raw, isFolder: fresh.kind === 'folder', leave })
     return [{ ...namesOf(raw), before: was, after: is }]
   })
 }
@@ -149,11 +165,65 @@ function linkAt(root: string, raw: string): string {
   }
 }
 
-function give({ copy, upper, raw, isFolder }: { copy: string; upper: string; raw: string; isFolder: boolean }): void {
+type Giving = { readonly copy: string; readonly upper: string; readonly raw: string; readonly isFolder: boolean; readonly leave?: true }
+
+function give({ copy, upper, raw, isFolder, leave }: Giving): void {
   const parts = raw.split('/')
   for (let depth = 1; depth < parts.length; depth++) mkdirSync(bytesAt(upper, parts.slice(0, depth).join('/')), { recursive: true })
-  if (isFolder) mkdirSync(bytesAt(upper, raw), { recursive: true })
-  else renameSync(bytesAt(copy, raw), bytesAt(upper, raw))
+  const [from, to] = [bytesAt(copy, raw), bytesAt(upper, raw)]
+  if (isFolder) mkdirSync(to, { recursive: true })
+  else if (leave) copyEntry(from, to)
+  else renameSync(from, to)
+}
+
+/** Copies a file or a link with its mode and times. */
+function copyEntry(from: Buffer, to: Buffer): void {
+  const stat = lstatSync(from)
+  if (stat.isSymbolicLink()) {
+    symlinkSync(readlinkSync(from, { encoding: 'buffer' }), to)
+    return
+  }
+  copyFileSync(from, to, constants.COPYFILE_FICLONE)
+  chmodSync(to, stat.mode & 0o7777)
+  utimesSync(to, stat.atime, stat.mtime)
+}
+
+/**
+ * Returns a function that computes the digest of what differs from `before` in a copy: SHA-256, in hex, over path, kind, mode and content of
+ * each touched entry. A further call hashes again only what changed since. It rejects with the system's error.
+ */
+export function createTreeDigest(copy: string, before: Manifest): () => Promise<string> {
+  const known = new Map<string, { readonly entry: CopiedEntry; readonly line: string }>()
+  const lineOf = (raw: string, entry: CopiedEntry): string => {
+    const last = known.get(raw)
+    if (last && isUntouched(last.entry, entry) && last.entry.mode === entry.mode) return last.line
+    const line = JSON.stringify([raw, stateOf(copy, raw, entry)])
+    known.set(raw, { entry, line })
+    return line
+  }
+  return async () => {
+    const now = await manifestOf(copy)
+    const touched = [...now].flatMap(([raw, entry]) => {
+      const old = before.get(raw)
+      const isSame = entry.kind === 'folder' ? old?.kind === 'folder' && old.mode === entry.mode : old && isUntouched(old, entry)
+      return isSame ? [] : [lineOf(raw, entry)]
+    })
+    const lost = [...before.keys()].flatMap((raw) => (now.has(raw) ? [] : [JSON.stringify([raw])]))
+    return sha256([...touched, ...lost].sort().join('\n'))
+  }
+}
+
+const manifestLine = z.tuple([z.string(), z.enum(['file', 'folder', 'link', 'other']), z.int(), z.number(), z.string(), z.string()])
+
+/** Returns the manifest as JSON, for `readManifest`. */
+export function manifestText(before: Manifest): string {
+  return JSON.stringify([...before].map(([raw, { kind, mode, size, inode, changed }]) => [raw, kind, mode, size, inode, changed]))
+}
+
+/** @throws when the text is not of `manifestText` */
+export function readManifest(text: string): Manifest {
+  const lines = z.array(manifestLine).parse(JSON.parse(text))
+  return new Map(lines.map(([raw, kind, mode, size, inode, changed]) => [raw, { kind, mode, size, inode, changed }]))
 }
 
 /** The folders of one attempt. */
@@ -172,8 +242,8 @@ export type CopyChanges = {
   readonly changes: readonly Change[]
   /** The folder with the new files in `up` and the mark `start` of the beginning. */
   readonly set: string
-  /** The folder of the copies; `set` is moved beside it. */
-  readonly base: string
+  /** The folder of the copies; `set` is moved beside it. Absent: `set` stays where it is. */
+  readonly base?: string
 }
 
 export type KeptCopy = { readonly id: string; readonly set: ChangeSet; readonly review: ChangeReview }
@@ -191,8 +261,8 @@ export async function keepCopy({ host, setup, id, about, workspace, changes, set
   const review = reviewChanges(changes, { ...judged, git: readMoves({ upper, changes, context: judged }) })
   const { store } = await host.changes()
   // Renamed within its file system, so that the mark of the beginning keeps its time; the store links to it.
-  const folder = join(dirname(base), id)
-  renameSync(set, folder)
+  const folder = base === undefined ? set : join(dirname(base), id)
+  if (base !== undefined) renameSync(set, folder)
   await store.hold(id, { changes, review, about: { ...about, at: Date.now() }, folder })
   const shown = store.show(id)
   return { id, review, set: shown ? changeSetOf(shown) : { stage: 'made', changes, content: () => undefined } }

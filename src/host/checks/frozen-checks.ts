@@ -62,12 +62,14 @@ export function filesOf({ command }: CheckSpec, workspace: string): readonly Nam
   const commands = command === undefined ? [] : [command]
   for (let text = commands.pop(); text !== undefined; text = commands.pop()) {
     const words = wordsOf(text)
+    const looked = lookedAt(text)
     for (const word of words) {
       const path = relative(workspace, join(workspace, word))
       const bin = `node_modules/.bin/${word}`
       if (!word.includes('/') && existsSync(join(workspace, bin))) add(bin, 'program')
       else if (path.startsWith('node_modules/.bin/')) add(path, 'program')
-      else if (path !== '' && !path.startsWith('..') && isFile(join(workspace, path)) && !isTestFile(path)) add(path, 'script')
+      else if (path !== '' && !path.startsWith('..') && isFile(join(workspace, path)) && !isTestFile(path) && !looked.has(word))
+        add(path, 'script')
       const program = word.split('/').at(-1) ?? ''
       const configs = Object.hasOwn(runners, program) ? runners[program] : staticTools.find(({ name }) => name === program)?.configs
       for (const config of configs ?? []) add(config, 'config')
@@ -81,6 +83,16 @@ export function filesOf({ command }: CheckSpec, workspace: string): readonly Nam
     }
   }
   return [...found.values()]
+}
+
+/** Programs that look at files and run none of them. */
+const readers = new Set('cat cmp diff egrep find flake8 grep head jq ls prettier shellcheck stat stylelint tail test wc ['.split(' '))
+
+/** Returns the words that such programs get: what a check looks at is the work, and may change. */
+function lookedAt(text: string): ReadonlySet<string> {
+  const parts = text.split(/[;&|\n]+/).map((part) => wordsOf(part).filter((word) => !['npx', 'bunx', '!'].includes(word)))
+  const isReader = (word = '') => readers.has(word) || staticTools.some(({ name }) => name === word)
+  return new Set(parts.flatMap(([program, ...rest]) => (isReader(program) ? rest : [])))
 }
 
 function isFile(path: string): boolean {

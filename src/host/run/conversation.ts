@@ -147,7 +147,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       async interrupted() {
         const { interruptedTurn } = await import('./interrupted-turn.ts')
         const isIdempotent = async (name: string) => (await toolRuntime.get()).tools.some((tool) => tool.name === name && tool.idempotent)
-        return interruptedTurn({ memory, conversationId, workspace, isIdempotent })
+        return interruptedTurn({ memory, conversationId, workspace, isIdempotent, hasChecks: options.checks !== undefined })
       },
       setMode: agent.setMode,
       addThread: agent.addThread,

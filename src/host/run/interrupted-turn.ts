@@ -16,18 +16,27 @@ export type TurnOptions = {
   readonly conversationId: string
   /** The real path. */
   readonly workspace: string
+  /** The turn ends when its checks pass: whatever else ended it, it can continue. */
+  readonly hasChecks?: boolean
   /** Returns whether a tool may run again after a crash. */
   readonly isIdempotent: (tool: string) => Promise<boolean>
 }
 
 /** @returns why nothing can continue, if so */
-export async function interruptedTurn({ memory, conversationId, isIdempotent, workspace }: TurnOptions): Promise<InterruptedTurn | string> {
+export async function interruptedTurn({
+  memory,
+  conversationId,
+  isIdempotent,
+  workspace,
+  hasChecks,
+}: TurnOptions): Promise<InterruptedTurn | string> {
   const { journal, conversations } = memory
   const run = journal.latestTurn(conversationId)
   if (run === undefined) return 'nothing was asked in this conversation yet'
   const isOpen = run.ended === null || journal.unfinished().some(({ runId }) => runId === run.runId)
   if (isOpen) return `its last turn (${run.runId}) is under way, or its changes are not settled yet`
-  if (!diedOf(run) && !ranOut.includes(run.code ?? '')) return `its last turn (${run.runId}) ${whyOver(run)}`
+  const canGoOn = ranOut.includes(run.code ?? '') || (hasChecks && run.code !== 'answered')
+  if (!diedOf(run) && !canGoOn) return `its last turn (${run.runId}) ${whyOver(run)}`
   const folder = conversations.folderOf(conversationId) ?? workspace
   if (folder !== workspace) return `it belongs to the folder ${folder}, and its calls are not repeated in ${workspace}; continue there (-C)`
   const last = lastStep(journal.events(run.runId))

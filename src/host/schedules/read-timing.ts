@@ -70,13 +70,15 @@ function durationOf(text: string): number | undefined {
   return [...compact.matchAll(/(\d+)([smhdw])/g)].reduce((sum, [, number, unit]) => sum + Number(number) * (units[unit ?? ''] ?? 0), 0)
 }
 
-/** @throws FailureError `usage` unless it is a time to come */
-function readTime(text: string, { now, zone }: TimingContext): number {
+/** @param flag names what the person wrote it behind @throws FailureError `usage` unless it is a time to come */
+export function readTime(text: string, { now, zone }: TimingContext, flag = '--at'): number {
   const at = timeOf(text.trim(), { now, zone })
   if (at === undefined || Number.isNaN(at)) {
-    throw wrong(`--at "${text}" is not a time; write "in 20m", "18:30", "2026-12-24 09:00" (in the zone of --tz) or "2026-12-24T09:00:00Z"`)
+    throw wrong(
+      `${flag} "${text}" is not a time; write "in 20m", "18:30", "2026-12-24 09:00" (${flag === '--at' ? 'in the zone of --tz' : 'here'}) or "2026-12-24T09:00:00Z"`,
+    )
   }
-  if (at <= now) throw wrong(`--at "${text}" is ${new Date(at).toISOString()}, and that is past`)
+  if (at <= now) throw wrong(`${flag} "${text}" is ${new Date(at).toISOString()}, and that is past`)
   return at
 }
 

@@ -54,6 +54,7 @@ export function policyOf(config: Config, paths: HomePaths, env: Environment, acc
     direct: security.direct,
     toolSettings: security.toolSettings,
     home,
+    ...(config.copyOf === undefined ? {} : { inCopy: true }),
     ...(toolsAllow ? { toolsAllow } : {}),
     ...(access ? { channel: channelOf(access) } : {}),
   })

@@ -22,8 +22,9 @@ import type { RuleSetup } from './setup.ts'
 export function rulesInForce(setup: RuleSetup): LoadedRules {
   const { config, paths, context, log, ownRules } = setup
   const workspace = config.workspaceDir
-  const trusted = createTrust(paths.trustedFolders).isTrusted(workspace)
-  const loaded = loadRules({ home: paths.home, userHome: context.env.HOME || '/', workspace, trusted, own: ownRules })
+  const project = config.copyOf ?? workspace
+  const trusted = createTrust(paths.trustedFolders).isTrusted(project)
+  const loaded = loadRules({ home: paths.home, userHome: context.env.HOME || '/', workspace, project, trusted, own: ownRules })
   for (const notice of loaded.notices) log('warn', notice)
   understood(loaded)
   checkTools(setup, loaded.written)
@@ -64,6 +65,8 @@ export type RulesInput = {
   /** The folder that `~` means in a rule. */
   readonly userHome: string
   readonly workspace: string
+  /** The folder with the project's own rules; default: the workspace. */
+  readonly project?: string
   readonly trusted: boolean
   /** Rules of the calling program. */
   readonly own?: readonly unknown[]
@@ -83,10 +86,10 @@ export type LoadedRules = {
 type ParsedRules = Pick<LoadedRules, 'notices' | 'problems'> & { readonly rules: readonly Rule[] }
 
 /** Never throws for file system errors. Without a rules folder it costs one lookup per location. */
-export function loadRules({ home, userHome, workspace, trusted, own: given = [] }: RulesInput): LoadedRules {
+export function loadRules({ home, userHome, workspace, project: folder = workspace, trusted, own: given = [] }: RulesInput): LoadedRules {
   const places: Places = { workspace, home: userHome }
   const own = readFolder(join(home, 'rules'), places)
-  const project = isSame(join(workspace, '.braidclaw'), home) ? nothing : readProject(workspace, trusted, places)
+  const project = isSame(join(folder, '.braidclaw'), home) ? nothing : readProject(folder, trusted, places)
   const program = parseRules({ text: JSON.stringify(given), file: 'threads of the calling program', places })
   const rules = [...own.rules, ...project.rules, ...program.rules]
   const twice = repeated(rules).map((name) => `two rules are called "${name}" (${filesOf(rules, name)}); rename one`)

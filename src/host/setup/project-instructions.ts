@@ -65,10 +65,10 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
   }
 
   function isTrusted(path: string): boolean {
-    const trusted = createTrust(paths.trustedFolders).isTrusted(workspace)
+    const trusted = createTrust(paths.trustedFolders).isTrusted(setup.config.copyOf ?? workspace)
     if (!trusted)
       offer?.(
-        `${visible(path)} is not read: this folder is not trusted. Look at it, then: braidclaw trust ${visible(quoteText(workspace))}`,
+        `${visible(path)} is not read: this folder is not trusted. Look at it, then: braidclaw trust ${visible(quoteText(setup.config.copyOf ?? workspace))}`,
       )
     return trusted
   }

@@ -97,7 +97,7 @@ export type RuleSetup = Pick<Setup, 'config' | 'paths' | 'context' | 'log' | 'ow
 
 /** Finds out whether there may be rules of the operator or the caller, without loading what reads them. */
 export function hasRules({ paths, config, ownRules = [] }: RuleSetup): boolean {
-  const project = `${config.workspaceDir}/.braidclaw`
+  const project = `${config.copyOf ?? config.workspaceDir}/.braidclaw`
   return ownRules.length > 0 || [`${paths.home}/rules`, `${project}/rules`, `${project}/structure.toml`].some((place) => existsSync(place))
 }
 

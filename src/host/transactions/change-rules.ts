@@ -40,9 +40,10 @@ type StructureJudge = (changes: readonly Change[], look: Look) => RuleOnChanges 
 /** Reads the rules once; with a mistake in them every change asks. Returns undefined where no rules hold. */
 function structureJudge({ config, paths }: RuleSetup): StructureJudge | undefined {
   const workspace = config.workspaceDir
-  const structure = readStructure(workspace)
+  const project = config.copyOf ?? workspace
+  const structure = readStructure(project)
   if (structure === undefined) return undefined
-  if (!createTrust(paths.trustedFolders).isTrusted(workspace)) return undefined
+  if (!createTrust(paths.trustedFolders).isTrusted(project)) return undefined
   const { rules, problems } = structure
   const [problem] = problems
   if (problem !== undefined) {

@@ -41,7 +41,7 @@ import { hooksNotRun, runByGit } from './git-around.ts'
 import { openChanges } from './open-changes.ts'
 
 export type ReviewedOptions = {
-  readonly setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor' | 'context' | 'changed' | 'access'>
+  readonly setup: Pick<Setup, 'config' | 'paths' | 'log' | 'redactor' | 'context' | 'changed' | 'access' | 'ownRules'>
   readonly policy: Policy
   readonly conversationId: string
   /** Returns the current run. */
@@ -233,7 +233,8 @@ function unreadBefore({ workspace, home, forbiddenReads: patterns = [] }: Policy
   return (path) => before.has(path) && isUnread(`${workspace}/${path}`) !== undefined
 }
 
-function levelOf({ autonomy, approveAllMedium }: Policy): ReviewLevel {
+function levelOf({ autonomy, approveAllMedium, inCopy }: Policy): ReviewLevel {
+  if (inCopy && autonomy !== 'readonly') return 'copy'
   return autonomy === 'supervised' && approveAllMedium ? 'auto' : autonomy
 }
 

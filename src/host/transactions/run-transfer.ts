@@ -27,7 +27,7 @@ export type Transferring = {
 /** Never rejects. */
 export async function runTransfer(of: Transferring): Promise<SpawnResult> {
   try {
-    using own = createOwnRepository(of.stateHome, of.transfer)
+    using own = createOwnRepository(of.stateHome, of.transfer.repository)
     return await transferIn(own, of)
   } catch (error) {
     return { ok: false, message: `git ${of.transfer.operation}: ${errorText(error)}` }
@@ -133,7 +133,7 @@ export type OwnRepository = Disposable & {
  * references; settings, hooks and work tree stay behind. Its name tells its owner: a folder that a killed process leaves is removed at the
  * next start. @throws errors of the file system
  */
-export function createOwnRepository(stateHome: string, { repository: { git, common } }: Transfer): OwnRepository {
+export function createOwnRepository(stateHome: string, { git, common }: Pick<Transfer['repository'], 'git' | 'common'>): OwnRepository {
   const run = join(stateHome, 'run')
   mkdirSync(run, { recursive: true, mode: 0o700 })
   const folder = mkdtempSync(join(run, `sandbox-${ownerName()}-git-`))

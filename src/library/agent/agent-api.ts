@@ -36,6 +36,16 @@ export type OwnTool = {
 /** A rule in the format of the rule files: `name`, `on`, `when`, `block`, `reason` and so on. */
 export type RuleAsJson = { readonly name: string; readonly on: JsonObject; readonly [member: string]: unknown }
 
+/** A command that must exit with 0 before a turn in wiggum mode ends well. `runs` and `pass`: for one that is flaky. */
+export type AgentCheck = {
+  /** Default: the command. */
+  readonly name?: string
+  readonly command: string
+  readonly runs?: number
+  readonly pass?: number
+  readonly timeoutMs?: number
+}
+
 export type AgentOptions = {
   /** The workspace; default: the current folder. */
   readonly cwd?: string
@@ -59,6 +69,8 @@ export type AgentOptions = {
   readonly threads?: readonly (AnyUserThread | RuleAsJson)[]
   /** Tools of the calling program: each call passes the gate and leaves a receipt. */
   readonly tools?: readonly OwnTool[]
+  /** The checks of wiggum mode, which `setMode` begins. */
+  readonly checks?: readonly AgentCheck[]
   /** `new` (default), `latest`, or the id of a conversation to continue. */
   readonly conversation?: string
   /** Receives log lines, redacted; default: no log. */
@@ -100,8 +112,9 @@ export type BraidClaw = {
   /** Cancels the running turn, also one that has only just begun. */
   cancel(): void
   /**
-   * Sets the mode of the turns from now on, also before the first one: `wiggum` works until the checks pass, without approvals, for at most
-   * `maxIterations` iterations (also called `maxIter`; 100 if absent). A turn under way keeps its mode.
+   * Sets the mode of the turns from now on, also before the first one: `wiggum` works in a copy of the workspace until the `checks` pass, without
+   * approvals, for at most `maxIterations` iterations (also called `maxIter`; 20 if absent), and then applies the result. A turn under way
+   * keeps its mode.
    * @returns undefined when the mode is set, else `modes: ` and why it was rejected: without checks, or without the sandbox
    * @throws Error as `run`
    */
@@ -123,6 +136,7 @@ export type ProgramParts = {
   readonly tools: readonly OwnTool[]
   readonly rules: readonly RuleAsJson[]
   readonly modelCall?: ModelCall | undefined
+  readonly checks?: readonly AgentCheck[]
 }
 
 /** Tells a rule in JSON from a thread, which has functions. */

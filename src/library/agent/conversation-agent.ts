@@ -12,6 +12,8 @@ import { sha256 } from '../../kit/sha256.ts'
 import { didYouMean } from '../../kit/text.ts'
 import { modelCallProvider } from '../../providers/model-call.ts'
 import { withUsableReplies } from '../../providers/usable-reply.ts'
+import type { ChangeSet } from '../../runtime/changes.ts'
+import type { ModeChange } from '../../runtime/create-agent.ts'
 import type { AgentEvent, Risk } from '../../runtime/event.ts'
 import type { Provider } from '../../runtime/port.ts'
 import { type PreparedThread, prepareThread } from '../../runtime/threads/prepare-thread.ts'
@@ -19,9 +21,23 @@ import type { AnyUserThread } from '../../runtime/threads/thread.ts'
 import { ThreadFailure } from '../../runtime/threads/thread-failure.ts'
 import { parseDescription } from '../../tools/executable/description.ts'
 import { done } from '../../tools/tool-kind.ts'
-import { type BraidClaw, closedTurn, type DescribedTool, describeTool, executeTool, type OwnTool, type ProgramParts } from './agent-api.ts'
+import {
+  type AskedChanges,
+  type BraidClaw,
+  closedTurn,
+  type DescribedTool,
+  describeTool,
+  executeTool,
+  type OwnTool,
+  type ProgramParts,
+} from './agent-api.ts'
+import type { WiggumTurn } from './wiggum-agent.ts'
 
-type Opened = { readonly host: Host; readonly conversation: Conversation }
+type Opened = {
+  readonly host: Host
+  readonly conversation: Conversation
+  readonly brought: Pick<ConversationOptions, 'provider' | 'tools' | 'threads'>
+}
 
 /** `threads` gets what `addThread` adds before the first run. */
 type Brought = ProgramParts & { readonly provider?: Provider | undefined; readonly threads?: PreparedThread[] }
@@ -32,16 +48,20 @@ export type Opening = {
   readonly options: Omit<ConversationOptions, 'provider' | 'tools' | 'threads'>
 }
 
+/** `wiggum`: the mode of the turns to come. `inCopy`: the latest turn in that mode. */
+type AgentState = { closed: boolean; wiggum?: ModeChange | undefined; inCopy?: WiggumTurn | undefined }
+
 /**
  * `opening` is called by the first run, and again after a failure; `workspace` is told to the tools. @throws Error when the schema of a tool
  * cannot be written as JSON Schema
  */
-export function conversationAgent({ tools, threads = [], ...own }: Brought, workspace: string, opening: () => Opening): BraidClaw {
+export function conversationAgent(parts: Brought, workspace: string, opening: () => Opening): BraidClaw {
+  const { tools, threads = [], checks = [], ...own } = parts
   const described = tools.filter(({ builtin }) => builtin === undefined).map((tool) => ({ tool, spec: describeTool(tool) }))
   const offered = () => described.map(({ tool, spec }) => offer(tool, spec, workspace))
   const opened = lazy(async () => open(opening(), { ...own, threads }, offered()))
-  const state = { closed: false }
-  const conversation = () => opened.current()?.conversation
+  const state: AgentState = { closed: false }
+  const conversation = () => state.inCopy?.conversation() ?? opened.current()?.conversation
   const stops = new Set<AbortController>()
 
   async function* run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent> {
@@ -49,8 +69,14 @@ export function conversationAgent({ tools, threads = [], ...own }: Brought, work
     const stop = new AbortController()
     stops.add(stop)
     try {
-      const current = (await opened.get()).conversation
-      yield* current.run(prompt, signal ? AbortSignal.any([signal, stop.signal]) : stop.signal)
+      const { host, conversation: current, brought } = await opened.get()
+      const both = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal
+      state.inCopy = undefined
+      if (state.wiggum === undefined) return yield* current.run(prompt, both)
+      const { createWiggumTurn } = await import('./wiggum-agent.ts')
+      const asked = { checks, prompt, mode: state.wiggum, signal: both }
+      state.inCopy = createWiggumTurn({ host, brought, ...asked })
+      yield* state.inCopy.events()
     } finally {
       stops.delete(stop)
     }
@@ -77,16 +103,19 @@ export function conversationAgent({ tools, threads = [], ...own }: Brought, work
       const current = conversation()
       return current ? await current.approve(gateId, { allow, by, ...(note ? { note } : {}), ...(part ? { part } : {}) }) : 'approval'
     },
-    changes: async (gateId) => {
-      const set = await conversation()?.changesOf(gateId)
-      return set && { ...set, patch: patchText(set) }
-    },
+    changes: async (gateId) => withPatch(await conversation()?.changesOf(gateId)),
     gate: (gateId) => conversation()?.gate(gateId),
     cancel() {
       for (const stop of stops) stop.abort()
     },
-    setMode: async (change) => (state.closed ? 'modes: this agent is closed' : (await opened.get()).conversation.setMode(change)),
-    ending: () => conversation()?.ending(),
+    setMode: async (change) => {
+      if (state.closed) return 'modes: this agent is closed'
+      const inCopy = change.newMode === 'wiggum' && checks.length > 0
+      const rejected = inCopy ? await whyNoWiggum(stops.size > 0, opening) : await (await opened.get()).conversation.setMode(change)
+      if (rejected === undefined) state.wiggum = inCopy ? change : undefined
+      return rejected
+    },
+    ending: () => (state.inCopy ? state.inCopy.ending() : conversation()?.ending()),
     conversationId: () => conversation()?.id,
     runId: () => conversation()?.runId(),
     async close() {
@@ -96,6 +125,18 @@ export function conversationAgent({ tools, threads = [], ...own }: Brought, work
   }
 }
 
+function withPatch(set: ChangeSet | undefined): AskedChanges | undefined {
+  return set && { ...set, patch: patchText(set) }
+}
+
+/** @returns undefined when a turn in a copy can begin */
+async function whyNoWiggum(isBusy: boolean, opening: () => Opening): Promise<string | undefined> {
+  if (isBusy) return 'modes: a run keeps its mode; set the mode when it has ended'
+  const { sandboxState } = await import('../../host/toolset/sandbox/command-sandbox.ts')
+  const trial = await sandboxState(opening().setup)
+  return trial.ok ? undefined : `modes: wiggum mode needs the sandbox: ${trial.missing}`
+}
+
 /** Opens a host for one conversation; the agent closes it. @throws what openHost and conversation throw */
 async function open({ setup, which, options }: Opening, brought: Omit<Brought, 'tools'>, offered: readonly SourcedTool[]): Promise<Opened> {
   const { rules, threads, modelCall, provider = modelCall && modelCallProvider(modelCall) } = brought
@@ -103,7 +144,7 @@ async function open({ setup, which, options }: Opening, brought: Omit<Brought, '
   const tools = offered.length === 0 ? {} : { tools: withOffered(await standingTools(setup), offered) }
   const host = await openHost({ ...setup, ownRules: rules }, { ahead: provider === undefined })
   try {
-    return { host, conversation: await host.conversation(which, { ...options, ...own, ...tools }) }
+    return { host, conversation: await host.conversation(which, { ...options, ...own, ...tools }), brought: { ...own, ...tools } }
   } catch (error) {
     await host.close()
     throw error

@@ -89,6 +89,7 @@ function weigh(view: ChangeView, context: ReviewContext, findings: readonly Chan
   const { ruled, approved, level } = context
   if (ruled?.verdict === 'deny') return dropped(ruled.rule, `${ruled.reason}. Nothing was applied`)
   if (ruled) return asking(ruled.rule, findings.length > 0 ? `${ruled.reason}; ${describeFindings(findings)}` : ruled.reason)
+  if (level === 'copy') return { verdict: 'apply', rule: 'changes.copy', reason: 'only in the private copy in which this run works' }
   if (approved) return { verdict: 'apply', rule: 'changes.approved', reason: 'the command was approved before it ran' }
   return questions(view, context, findings) ?? harmless(level)
 }

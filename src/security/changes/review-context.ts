@@ -34,7 +34,8 @@ export type Look = {
   readonly outside?: OutsideGit | undefined
 }
 
-export type ReviewLevel = 'readonly' | 'supervised' | 'auto' | 'full'
+/** `copy`: the changes stay in a private copy, and nothing that is not denied asks. */
+export type ReviewLevel = 'readonly' | 'supervised' | 'auto' | 'full' | 'copy'
 
 export type ReviewContext = {
   readonly policy: PathPolicy

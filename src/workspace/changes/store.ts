@@ -1,6 +1,6 @@
 /** Opens the store of change sets: what commands and file tools changed in the workspace, what waits for a decision, and how to undo it. */
 
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync, lstatSync, realpathSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
@@ -52,6 +52,8 @@ export type ChangeStore = {
   hold(id: string, set: HeldChanges): Promise<void>
   /** Forgets a change set that was not applied. @throws when it was applied, or the system's error */
   drop(id: string): Promise<void>
+  /** Forgets a change set that waits; the folder that was given to `hold` stays, with its mark of the beginning. @throws as drop */
+  release(id: string): Promise<void>
   /** Finishes what a dead process began. Call it when the store is opened and nothing runs yet. */
   recover(): Promise<Recovered>
   /** Does the work while no change set enters the workspace, or leaves it. @throws what the work throws, or that the workspace is busy */
@@ -99,10 +101,21 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     renamePlan(folder, 'plan.tmp', 'pending')
   }
 
-  async function drop(id: string): Promise<void> {
+  function mustWait(id: string): void {
     const stage = stageOf(setFolder(store, id))
     if (stage !== undefined && stage.state !== 'pending') throw new Error(`the change set ${id} is ${stage.state}; undo it instead`)
+  }
+
+  async function drop(id: string): Promise<void> {
+    mustWait(id)
     await removeSet(store, id)
+  }
+
+  async function release(id: string): Promise<void> {
+    mustWait(id)
+    const path = setFolder(store, id)
+    // Without its link the set is not in the store any more.
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) unlinkSync(path)
   }
 
   function originals({ conversation, run }: Parameters<ChangeStore['originals']>[0]): Originals {
@@ -128,6 +141,7 @@ export function openChangeStore(options: ChangeStoreOptions): ChangeStore {
     show: (id) => showSet(setFolder(store, id), id),
     hold: (id, set) => turns.take(() => keep(id, set)),
     drop: (id) => turns.take(() => drop(id)),
+    release: (id) => turns.take(() => release(id)),
     alone: (work) =>
       turns.take(async () => {
         using _ = await lockWorkspace(libc(), root())

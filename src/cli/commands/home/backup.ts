@@ -10,6 +10,7 @@ import { restoreArchive, writeArchive } from '../../../host/records/backup/archi
 import type { Progress } from '../../../host/records/backup/manifest.ts'
 import { prunable, pruneHome } from '../../../host/records/backup/prune-home.ts'
 import type { OpenCopy } from '../../../host/records/backup/write-backup.ts'
+import { pruneRuns } from '../../../host/run/wiggum/run-copy.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/text.ts'
 import { command, type Flags } from '../../args/command.ts'
@@ -128,6 +129,7 @@ still verify, and one receipt more says that it was deleted. Lines in the files 
           `${count(found, 'conversation')} older than ${count(days, 'day')}; --yes deletes what was said there for good\n`,
         )
       }
+      await pruneRuns(host, wanted.before)
       const done = await pruneHome({ ...wanted, progress, signal: interrupt.signal })
       progress(1)
       if (json) stdout.write(`${JSON.stringify({ days, ...done, deleted: true })}\n`)

@@ -166,7 +166,9 @@ export const drop = command({
 /** `approval`: the question that the run asked about it, which must be answered in its place. */
 async function openedPending(context: CliContext, wanted: string) {
   const { setup, store, sets } = await opened(context)
-  const set = findKept(sets, wanted)
+  // A run may have one set that waits beside those of its calls.
+  const waiting = sets.filter(({ state, about }) => state === 'pending' && about.run === wanted)
+  const set = findKept(waiting.length === 1 ? waiting : sets, wanted)
   if (set.state !== 'pending') throw new CliExit(exitCodes.error, `error: ${nameOf(set)} waits for no decision: it is ${set.state}`)
   const id = await withMemory(setup, ({ approvals }) => approvals.get(`changes:${nameOf(set)}`)?.id)
   return { setup, store, set, approval: id }

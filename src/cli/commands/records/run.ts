@@ -1,9 +1,11 @@
-/** Implements `run list | show`: it lists runs and prints their journal entries. */
+/** Implements `run list | show | report`: it lists runs, prints their journal entries, and reports on those that worked towards checks. */
 
 import { withMemory } from '../../../host/open/open-records.ts'
 import { resolveRun } from '../../../host/records/records-base.ts'
+import { htmlOf, markdownOf, reportOf } from '../../../host/run/wiggum/report.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { isObject } from '../../../kit/json.ts'
+import { openChanges } from '../../../host/transactions/open-changes.ts'
+import { changeTexts, isObject } from '../../../kit/json.ts'
 import { count, visible } from '../../../kit/text.ts'
 import type { JournalEntry } from '../../../memory/journal/journal-entry.ts'
 import { command } from '../../args/command.ts'
@@ -48,6 +50,24 @@ export const show = command({
       )
       for (const [at, entry] of entries.entries()) context.process.stdout.write(`${entryLine(entry, at + 1)}\n`)
       context.process.stdout.write(`digest ${digest ?? 'none'}\n`)
+    })
+  },
+})
+
+export const report = command({
+  flags: { html: { type: 'boolean', about: 'Print one HTML page' }, ...jsonFlag },
+  args: { run: { type: 'text', about: 'Run id, or "last"' } },
+  examples: [
+    ['last', 'task, checks, each iteration, how it ended and what to do next, as Markdown'],
+    ['last --html > night.html', 'a page'],
+  ],
+  exits: [9],
+  async run(context, { html = false, json = false }, { run: ref }) {
+    const setup = loadSetup(context)
+    await withMemory(setup, async (memory) => {
+      const store = openChanges(setup, setup.config.workspaceDir)
+      const found = changeTexts(reportOf({ setup, memory, store, ref }), setup.redactor.text)
+      context.process.stdout.write(json ? `${JSON.stringify(found)}\n` : html ? htmlOf(found) : markdownOf(found))
     })
   },
 })

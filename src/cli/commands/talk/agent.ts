@@ -1,5 +1,6 @@
 /** Implements `agent`: a conversation in the terminal, or one turn. */
 
+import { existsSync } from 'node:fs'
 import { createQuestionChannel, runChannel } from '../../../channels/filter/channel.ts'
 import { cliChannel } from '../../../channels/list.ts'
 import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
@@ -11,11 +12,12 @@ import type { ActiveAgent } from '../../../host/setup/agent-profile.ts'
 import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
-import { command, type Flags, type Given } from '../../args/command.ts'
+import { quote } from '../../../kit/text.ts'
+import { command, type Flags, type Given, spelled } from '../../args/command.ts'
 import { messageOf } from '../../args/message-text.ts'
 import { pasteable } from '../../args/resolve-command.ts'
-import { acceptance, checkFlags, conversationOf, formatOf, turnFlags } from '../../args/turn-flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { acceptance, checkFlags, conversationOf, formatOf, turnFlags, wiggumFlags } from '../../args/turn-flags.ts'
+import { CliExit, exitCodes, usageError } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
 import type { Confiner } from './confined-channel.ts'
 import { confinedFlags, confinerOf } from './confined-flags.ts'
@@ -36,6 +38,7 @@ const flags = {
     about: 'With -m: answer so many times side by side, each in a copy of the workspace; keep one',
   },
   keep: { type: 'whole', min: 1, max: 8, about: 'With --attempts: keep the changes of this attempt without a question' },
+  ...wiggumFlags,
   control: {
     type: 'boolean',
     about: 'Work for a control plane: claim its tasks until Ctrl-C, with our own runner (docs/control-plane.md)',
@@ -44,8 +47,11 @@ const flags = {
 } as const satisfies Flags
 type AgentFlags = Given<typeof flags>
 
+const wiggumOnly = ['maxIterations', 'until', 'branch', 'protectTests', 'noProtectTests', 'force'] as const
+
 export const agent = command({
   flags: flags,
+  args: { task: { type: 'text', optional: true, about: 'With --wiggum: the task, as with -m' } },
   examples: [
     ['', 'a conversation in the terminal'],
     ['-m "What files are in this project?"', 'one turn'],
@@ -53,14 +59,23 @@ export const agent = command({
     ['--continue-turn', 'continue the turn that a crash, a stop or a limit ended'],
     ['--attempts 3 -m "make the tests pass"', 'three attempts side by side; compare them and keep one'],
     ['-m "mend the tests" --check \'npm test\'', 'exit code 11 when the check fails after the answer'],
+    ['--wiggum --check "npm test" --until 07:00 "Make the tests pass"', 'works until the tests pass (docs/wiggum.md)'],
     ['--control --agent sysadmin', 'works for the control plane; as "control worker --runner own"'],
   ],
   details: async () => (await import('../../args/limits-help.ts')).limitsHelp(),
   exits: [3, 4, 5, 6, 7, 8, 9, 10, 11, 130],
   advice: question,
-  async run(context, given) {
+  async run(context, given, { task }) {
     const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
     if (given.control) return forControlPlane(context, given)
+    if (given.wiggum) return (await import('./wiggum.ts')).wiggum(context, given, task)
+    if (task !== undefined) throw usageError(`unexpected argument ${quote(task)}\n${question([task])}`)
+    const alone = wiggumOnly.find((name) => given[name] !== undefined)
+    if (alone !== undefined) throw usageError(`${spelled(alone)} belongs to --wiggum`)
+    if (given.continueTurn && given.resume === undefined && existsSync(`${context.home}/wiggum`)) {
+      const { continueInterrupted } = await import('./wiggum.ts')
+      if (await continueInterrupted(context, given)) return
+    }
     if (given.continueTurn && [given.message, given.attempts].some((each) => each !== undefined))
       throw new CliExit(exitCodes.usage, 'error: --continue-turn continues a turn that has its message already; omit -m and --attempts')
     if (given.role !== undefined) throw new CliExit(exitCodes.usage, 'error: --role belongs to --control')

@@ -15,6 +15,8 @@ import {
   type KeptCopy,
   keepCopy,
   type Manifest,
+  manifestText,
+  readManifest,
   takeChanges,
 } from '../../../host/changes/workspace-copy.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
@@ -155,9 +157,6 @@ const parkedCopy = z.object({
 })
 type ParkedCopy = z.infer<typeof parkedCopy>
 
-const kinds = ['file', 'folder', 'link', 'other'] as const
-const entries = z.array(z.tuple([z.string(), z.enum(kinds), z.int(), z.number(), z.string(), z.string()]))
-
 const most = 8
 const prefix = 'waiting-'
 const placeOf = (folder: string, taskId: string) => join(folder, `${prefix}${taskId}`)
@@ -167,8 +166,7 @@ const manifestIn = (place: string) => join(place, 'before.json')
 /** Moves the copy at `base` aside. When there are too many, the oldest is removed, and its task starts again. @throws the system's error */
 async function parkCopy(folder: string, parked: ParkedCopy, before: Manifest): Promise<void> {
   const place = placeOf(folder, parked.task_id)
-  const listed = [...before].map(([raw, { kind, mode, size, inode, changed }]) => [raw, kind, mode, size, inode, changed] as const)
-  writeFileSync(manifestIn(parked.base), JSON.stringify(listed), { mode: 0o600 })
+  writeFileSync(manifestIn(parked.base), manifestText(before), { mode: 0o600 })
   writeFileSync(aboutIn(parked.base), JSON.stringify(parked), { mode: 0o600 })
   for (const other of oldest(placesIn(folder).filter((each) => each !== place))) await removeTree(other)
   await removeTree(place)
@@ -215,8 +213,11 @@ function parkedAt(place: string): ParkedCopy | undefined {
 }
 
 function manifestAt(place: string): Manifest | undefined {
-  const { data } = entries.safeParse(jsonAt(manifestIn(place)))
-  return data && new Map(data.map(([raw, kind, mode, size, inode, changed]) => [raw, { kind, mode, size, inode, changed }]))
+  try {
+    return readManifest(readFileSync(manifestIn(place), 'utf8'))
+  } catch {
+    return undefined
+  }
 }
 
 function jsonAt(path: string): unknown {
