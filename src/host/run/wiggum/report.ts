@@ -22,11 +22,14 @@ export type WiggumReport = ReturnType<typeof reportOf>
 
 /**
  * Times are in milliseconds since 1970; `receipts` are the ids of the receipts of all calls, `testsChanged` tests of the beginning that the result
- * changes. @param ref a run id, a unique prefix of it, or `last` @throws FailureError `error` when there is no such run, or it was structured
+ * changes. @param ref a run id, a unique prefix of it, or `last`, the latest wiggum run @throws FailureError `error` when there is no such run, or it was structured
  */
 export function reportOf({ setup, memory, store, ref }: Reporting) {
-  const { runId, conversationId, code, message, ended } = resolveRun(memory, ref)
-  const record = listRecords(setup).find(({ runs }) => runs.includes(runId))
+  const records = listRecords(setup)
+  // The very last run is that of a check.
+  const latest = ref === 'last' ? records.flatMap(({ runs }) => runs.at(-1) ?? [])[0] : undefined
+  const { runId, conversationId, code, message, ended } = resolveRun(memory, latest ?? ref)
+  const record = records.find(({ runs }) => runs.includes(runId))
   const runs = record?.runs ?? [runId]
   const { begun, iterations } = readRuns(memory, runs)
   if (begun === undefined) throw new FailureError('error', `the run ${runId} is not a wiggum run; see: braidclaw run show ${runId}`)
