@@ -1,5 +1,6 @@
 /** Exports the library: `import { createAgent } from 'braidclaw'`. It runs the same host as the command line, without a terminal. */
 
+import { version } from '../package.json'
 import { channelRows } from './channels/list.ts'
 import type { ConversationChoice, ReplayedRun } from './host/api.ts'
 import { asValue, type Failure, setUpFor, silentContext } from './host/open/library.ts'
@@ -30,7 +31,7 @@ export function createAgent(options: AgentOptions = {}): BraidClaw {
   const brought = { tools, rules: threads.filter(isRule), threads: functions, provider, modelCall, checks }
   const { model, permissionMode, maxTurns, conversation = 'new', threads: _, ...around } = options
   const agent = conversationAgent(brought, cwd, () => {
-    const context = { ...silentContext({ ...around, channels: channelRows }), cwd }
+    const context = { ...silentContext({ ...around, channels: channelRows }), cwd, version }
     const setup = loadSetup(context, { workspace: cwd, model, autonomy: permissionMode, maxTurns })
     return { setup, which: choiceOf(conversation), options: { channel: 'library' } }
   })

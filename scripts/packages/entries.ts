@@ -24,6 +24,7 @@ export const entries: readonly Entry[] = [
   { subpath: './relations', source: 'src/library/relations.ts', node: 'same' },
   { subpath: './sandbox', source: 'src/library/remote/sandbox.ts', node: 'same' },
   { subpath: './tools', source: 'src/library/tools.ts', node: 'same' },
+  { subpath: './trajectories', source: 'src/library/agent/trajectories.ts', node: 'same' },
   { subpath: './transports', source: 'src/library/stdio/transports.ts', node: 'same' },
   { subpath: './unix', source: 'src/unix.ts', node: 'src/library/remote/unix.ts' },
   { subpath: './skill-library', source: 'src/control/skills/agent-skill-index.ts', node: 'same' },

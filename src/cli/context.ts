@@ -1,5 +1,6 @@
 /** Builds the context of every command once: streams, environment, home. It does not touch `process.stdout`, which costs 8 ms. */
 
+import { version } from '../../package.json'
 import { channelRows } from '../channels/list.ts'
 import type { CliContext } from '../channels/terminal/context.ts'
 import { openDescriptor } from '../channels/terminal/descriptor.ts'
@@ -24,6 +25,7 @@ export function createContext(given: Environment): CliContext {
   const stderr = { ...all, write: (text: Printed) => (isLeftOut(text) ? undefined : all.write(text)) }
   return {
     ...host,
+    version,
     process: { stdout, stderr, env },
     exitCodeOf: (code) => exitCodes[code],
     explain: (error) => exitOf(error).message,

@@ -42,6 +42,8 @@ export type HostContext = {
   readonly redactor: Redactor
   /** Writes lines for the person who operates this process; each line includes its newline. */
   readonly say: (text: string) => void
+  /** The version of the program, for the record of its runs. */
+  readonly version?: string | undefined
   /** Why the keys that `onboard` stored are not used. */
   readonly keysProblem?: string
 }

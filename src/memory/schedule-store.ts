@@ -20,6 +20,15 @@ export type ScheduleStore = {
   lastOutcomeOf(runId: string): ToolOutcome | undefined
 }
 
+/** Returns what the checks of schedules said of the runs that they began, by run id. */
+export function scheduleChecks({ sql }: Store): ReadonlyMap<string, { readonly checked: string; readonly command: string | null }> {
+  const rows = sql<{ run: string; checked: string; command: string | null }, []>(
+    `SELECT run_id AS run, schedule_runs.checked AS checked, check_command AS command FROM schedule_runs
+     LEFT JOIN schedules ON id = schedule_id WHERE run_id IS NOT NULL AND schedule_runs.checked IS NOT NULL`,
+  )
+  return new Map(rows.all().map(({ run, ...check }) => [run, check]))
+}
+
 export function createScheduleStore(store: Store, now: Clock): ScheduleStore {
   return {
     schedules: createScheduleTable(store),

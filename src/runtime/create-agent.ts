@@ -1,7 +1,7 @@
 /** Creates an agent: a conversation that the caller can run, approve and cancel. The caller passes in every effect. */
 
 import type { AnyThread } from '../kernel/thread.ts'
-import { createId } from '../kit/sha256.ts'
+import { createId, sha256 } from '../kit/sha256.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
 import type { AgentEvent, ContextUse, Continued, Ending, Label, Mode, Proposal, RunEvent, Usage, Wiggum } from './event.ts'
 import type { ChatRequest, CheckPort, Decision, Message, Meter, Question, RunIdentity } from './port.ts'
@@ -35,6 +35,8 @@ export type AgentConfig = Omit<RunIdentity, 'runId' | 'turnId' | 'provider'> & {
   readonly threads?: readonly PreparedThread[]
   /** The checks that end wiggum runs; without any, wiggum mode is rejected. */
   readonly checks?: CheckPort
+  /** The version of the program, for the journal. */
+  readonly version?: string | undefined
   /** The same rules as data, for the journal, so that a replay applies the rules of the run. */
   readonly journalledRules?: JournalledRules
 }
@@ -118,7 +120,13 @@ export function createAgent(config: AgentConfig): Agent {
     state.run = current
     state.identity = identity
     void current.settled.then(() => keepEnd(current))
-    yield* current.events({ ...startOf(prompt, labels, wiggum), ...(instructions.length > 0 ? { instructions } : {}), ...continuation })
+    const made = { version: config.version, tools: sha256(JSON.stringify(tools)) }
+    yield* current.events({
+      ...startOf(prompt, labels, wiggum),
+      ...made,
+      ...(instructions.length > 0 ? { instructions } : {}),
+      ...continuation,
+    })
   }
 
   /** Keeps a refusal, because its reason, such as a secret in the arguments, may be gone from the record. */

@@ -130,6 +130,12 @@ export const cases: { readonly [command: string]: () => readonly Case[] } = {
     { words: ['run', 'show', state.run, '--json'] },
     { words: ['run', 'show', evil] },
   ],
+  'export trajectories': () => [
+    { words: ['export', 'trajectories', '--format', 'atif'] },
+    { words: ['export', 'trajectories', '--task', evil] },
+    { words: ['export', 'trajectories', '--run', evil, '--since', evil] },
+  ],
+  rollout: () => [{ words: ['rollout', '--task', join(state.at.dir, name), '--check', evil] }, { words: ['rollout', '--task', evil] }],
   replay: () => [{ words: ['replay', state.run] }, { words: ['replay', '--all', '--json'] }, { words: ['replay', evil] }],
   rebuild: () => [{ words: ['rebuild', '--check'] }],
   verify: () => [{ words: ['verify', '--threads', `/nowhere/${name}`] }],

@@ -66,7 +66,7 @@ describe('a word that is a command of another program is not asked of a model', 
     ...['mcp list', 'mcp', 'skill', 'skills list', 'wiggum run', 'acp', 'eval 1+1'],
     ...['exec hello', 'plan', 'plan my weekend', 'sessions', 'fork last', 'agents', 'agents list', 'import a.json'],
     ...['review', 'review main', 'apply x.diff', 'plugins list', 'skils list', 'mcp --json list'],
-    ...['--json mcp list', 'extensions install https://example.org/x.git', 'mcp add x -- npx y', 'export'],
+    ...['--json mcp list', 'extensions install https://example.org/x.git', 'mcp add x -- npx y'],
   ])('%s, which is a command of other programs and none of ours', (text) => {
     const line = text.split(' ')
     for (const stdin of ['terminal', 'nothing'] as const) {

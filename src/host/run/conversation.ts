@@ -235,6 +235,7 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
   return createRunner({
     conversationId: begun.conversationId,
     channel: options.channel,
+    version: profile.setup.context.version,
     folder: begun.folder,
     ...(options.sandbox === 'none' ? { sandbox: options.sandbox } : {}),
     agent: options.agent,

@@ -63,8 +63,8 @@ function readInterval(text: string): number {
   return ms
 }
 
-/** `1h30m` in milliseconds. */
-function durationOf(text: string): number | undefined {
+/** Returns `1h30m` in milliseconds; undefined for other text. */
+export function durationOf(text: string): number | undefined {
   const compact = text.replaceAll(/\s/g, '')
   if (!/^(\d{1,6}[smhdw])+$/.test(compact)) return undefined
   return [...compact.matchAll(/(\d+)([smhdw])/g)].reduce((sum, [, number, unit]) => sum + Number(number) * (units[unit ?? ''] ?? 0), 0)

@@ -6,7 +6,7 @@ import type { Seal } from '../../receipts/contract.ts'
 import type { Label, Risk } from '../../runtime/event.ts'
 import type { RunAgent, RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
-import { digestOf, type JournalEntry, type StoredEntry } from './journal-entry.ts'
+import { digestOf, entryColumns, type JournalEntry, type StoredEntry } from './journal-entry.ts'
 import { isAlive, thisProcess } from './process-owner.ts'
 import { alteredRun, sealAgain, sealEnd } from './run-end.ts'
 import { spentOfRun } from './spent-of-run.ts'
@@ -128,6 +128,24 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
       .all(...given, limit)
   }
 
+  /**
+   * Yields the runs since this time, in milliseconds since 1970, oldest first. `start` is the body of their `run.start`; null when their entries
+   * were cleared.
+   */
+  function beginnings(since: number): IterableIterator<RunRecord & { readonly start: string | null }> {
+    const start = `SELECT body FROM journal WHERE journal.run_id = runs.run_id AND type = 'run.start' ORDER BY seq LIMIT 1`
+    return store
+      .sql<RunRecord & { start: string | null }, [number]>(
+        `SELECT ${runColumns}, (${start}) AS start FROM runs WHERE started >= ? ORDER BY rowid`,
+      )
+      .iterate(since)
+  }
+
+  /** Returns the entries of a run as stored. */
+  function stored(runId: string): StoredEntry[] {
+    return store.sql<StoredEntry, [string]>(`SELECT ${entryColumns}, digest FROM journal WHERE run_id = ? ORDER BY seq`).all(runId)
+  }
+
   function run(runId: string): RunRecord | undefined {
     return store.sql<RunRecord, [string]>(`SELECT ${runColumns} FROM runs WHERE run_id = ?`).get(runId) ?? undefined
   }
@@ -233,6 +251,8 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     events,
     runs,
     run,
+    beginnings,
+    stored,
     /** Returns the latest run of the conversation that began or continued a turn, besides `except`. */
     latestTurn: (conversation: string, except?: string) =>
       runs({ limit: 50, conversation }).find(({ runId }) => runId !== except && prompt(runId) !== undefined),

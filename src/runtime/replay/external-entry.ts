@@ -25,10 +25,10 @@ const list =
   (check: Check): Check =>
   (value) =>
     Array.isArray(value) && value.every(check)
-const shape =
-  (members: { readonly [name: string]: Check }): Check =>
-  (value) =>
-    isObject(value) && Object.entries(members).every(([name, check]) => check(value[name]))
+const shape = (members: { readonly [name: string]: Check }): Check => {
+  const checks = Object.entries(members)
+  return (value) => isObject(value) && checks.every(([name, check]) => check(value[name]))
+}
 
 const optional =
   (check: Check): Check =>
@@ -106,13 +106,15 @@ const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
   judged: shape({ id: text, by: text, parts: list(part), proposals }),
 }
 
+const externals = new Map<unknown, Check>(Object.entries(shapes))
+
 /** Returns undefined when the body is not the event that the entry names. */
 export function externalOf({ kind, type, body }: ReplayEntry): ExternalEvent | undefined {
   return kind === 'external' && isExternalBody(body) && body.type === type ? body : undefined
 }
 
 function isExternalBody(body: unknown): body is ExternalEvent {
-  return isObject(body) && Object.entries(shapes).some(([type, fits]) => type === body.type && fits(body))
+  return isObject(body) && externals.get(body.type)?.(body) === true
 }
 
 /** The consequences that the driver journals, except those that name a gate. */

@@ -13,6 +13,10 @@ import { externalOf, type ReplayEntry } from './external-entry.ts'
  * is left out if an earlier run of the same process has it.
  */
 export type RunStart = Extract<ExternalEvent, { type: 'run.start' }> & {
+  /** The version of the program; absent in older journals, as `tools`. */
+  readonly version?: string | undefined
+  /** SHA-256 of the definitions of the tools that the model was offered, as JSON. */
+  readonly tools?: string | undefined
   readonly limits?: RunLimits
   readonly rules?: JournalledRules
   readonly instructions?: readonly JournalledInstruction[]

@@ -25,6 +25,8 @@ export type WiggumChoices = {
   readonly until?: number | undefined
   readonly branch?: string | undefined
   readonly protectTests?: boolean | undefined
+  /** The data set whose rollout it is: its result is never applied. */
+  readonly rollout?: string | undefined
   /** Begins although the checks pass already. */
   readonly force?: boolean | undefined
 }
@@ -65,6 +67,7 @@ export async function beginWiggum(start: WiggumStart): Promise<WiggumRecord | un
     ...{ id, workspace, base, prompt, maxIterations, channel, started: now, ...measured, rules: protection(measured) },
     ...(choices.maxSame === undefined ? {} : { maxSame: choices.maxSame }),
     ...(choices.until === undefined ? {} : { until: choices.until }),
+    ...(choices.rollout === undefined ? {} : { rollout: choices.rollout }),
     ...(branch === undefined ? {} : { branch, head: headOf(workspace) }),
     settings: Object.fromEntries(Object.entries(settings).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
     ...{ runs: [], state: 'running' },

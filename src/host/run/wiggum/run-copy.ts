@@ -63,6 +63,8 @@ const wiggumRecord = z.strictObject({
   /** The result becomes a commit on this branch, whose parent is `head`. */
   branch: text,
   head: text,
+  /** The data set whose rollout it is: its result is never applied. */
+  rollout: text,
   /** The settings of the command line, for a process that goes on. */
   settings: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
   channel: z.string(),

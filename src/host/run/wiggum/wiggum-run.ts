@@ -97,7 +97,9 @@ export async function workOn(work: WiggumWork): Promise<WiggumEnd> {
     if (id !== conversation.id) keep({ conversation: conversation.id })
     const { ending, iterations, usage } = await turns(work, conversation, (runId) => keep({ runs: [...state.record.runs, runId] }))
     const applying = { ...work, record: state.record, before, digest }
-    const end = ending.code === 'answered' ? await applyResult(applying) : await holdResult(applying, ending)
+    const end = state.record.rollout
+      ? { ending, notes: [] }
+      : await (ending.code === 'answered' ? applyResult(applying) : holdResult(applying, ending))
     const { code, message } = end.ending
     if (ending.code === 'answered' && code !== 'answered') work.show({ type: 'error', code, message, recoverable: false })
     // Whoever ends the machine or the service wants the run to go on afterwards.
