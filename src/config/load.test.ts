@@ -129,6 +129,7 @@ describe('what holds', () => {
       workspaceDir: '/home/ann/braidclaw-workspace',
       defaultProvider: 'local',
       defaultModel: 'mock',
+      proofOfDone: 'show',
       agents: {},
       security: {
         autonomy: 'supervised',
@@ -214,6 +215,7 @@ describe('what holds', () => {
       workspaceDir: '/work',
       defaultProvider: 'local',
       defaultModel: 'mock',
+      proofOfDone: 'show',
       security: { autonomy: 'supervised' },
     })
     expect([file, notices]).toEqual([undefined, []])

@@ -311,6 +311,7 @@ export type Flags = {
   readonly toolsAllow?: readonly string[]
   readonly logLevel?: string
   readonly toolEnv?: readonly string[]
+  readonly proof?: 'require' | undefined
 }
 
 const flagKeys: { readonly [flag in keyof Required<Flags>]: readonly [key: string, spelling: string] } = {
@@ -324,6 +325,7 @@ const flagKeys: { readonly [flag in keyof Required<Flags>]: readonly [key: strin
   toolsAllow: ['channels.cli.tools_allow', '--tools'],
   logLevel: ['log.level', '--log-level'],
   toolEnv: ['tools.env', '--tool-env'],
+  proof: ['proof_of_done', '--require-proof'],
 }
 
 function flagLayer(flags: Flags, where: Here): Layer {

@@ -53,6 +53,13 @@ export const topRows = {
     about:
       'Whether a turn that a crash or a stop interrupted continues at the next start. Its calls are judged again, and none is done twice.',
   },
+  proof_of_done: {
+    type: 'choice',
+    values: ['off', 'show', 'require'],
+    default: 'show',
+    about:
+      'Whether the claims of an answer ("all tests pass") are marked by what the turn proves; "require" sends the model back once, and a turn that still claims more ends with exit 11.',
+  },
 } as const satisfies Rows
 
 /** The helper that reads the text of pictures which people send; the one that answers need not see. */

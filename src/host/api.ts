@@ -22,7 +22,7 @@ import type { ChangeStore } from '../workspace/changes/store.ts'
 import type { ChannelProfile } from './access/channel-profile.ts'
 import type { Budget } from './access/cost/budget.ts'
 import type { CostQuery, CostReport } from './access/cost/cost.ts'
-import type { HostRecords } from './contract/records-api.ts'
+import type { ClaimMark, HostRecords } from './contract/records-api.ts'
 import type { Schedules } from './contract/schedules-api.ts'
 import type { EventHub } from './events/host-event.ts'
 import type { Telemetry } from './events/telemetry/open-telemetry.ts'
@@ -170,6 +170,11 @@ export type Conversation = Pick<
    * others. Never rejects.
    */
   readPictures(pictures: readonly Picture[], signal: AbortSignal): Promise<readonly PictureText[]>
+  /**
+   * Marks the claims of the latest turn's answer by what its record proves; none when `proof_of_done` is off, or the answer claims nothing.
+   * Never rejects.
+   */
+  proof(answer: string | undefined): Promise<readonly ClaimMark[]>
   /** Returns the model that answers here, for calls outside of any turn: each is recorded, and reserves budget. */
   sideModel(): Promise<Provider>
   /** Records that the next message has content of others, for the rules that watch where data goes. */

@@ -12,6 +12,7 @@ import { limits } from './behaviours/limits/limits.ts'
 import { repetition } from './behaviours/limits/repetition.ts'
 import { loop } from './behaviours/loop.ts'
 import { parallel } from './behaviours/parallel.ts'
+import { proofOfDone } from './behaviours/proof-of-done.ts'
 import { safety } from './behaviours/safety.ts'
 import { threadCalls } from './behaviours/thread-calls.ts'
 import { watchdog } from './behaviours/watchdog.ts'
@@ -26,6 +27,8 @@ export type RunLimits = BudgetLimits & {
   readonly maxSameResults?: number
   readonly maxParallel: number
   readonly channel?: ChannelCap
+  /** The claims of the final answer need proof. */
+  readonly requireProof?: true
 }
 
 export function program(run: RunLimits): AnyThread<RunEvent>[] {
@@ -48,6 +51,7 @@ export function program(run: RunLimits): AnyThread<RunEvent>[] {
     calls,
     loop,
     wiggumLoop,
+    ...(run.requireProof === true ? [proofOfDone] : []),
     finisher,
     watchdog,
   ]

@@ -48,7 +48,7 @@ export function project(state: Projected, event: RunEvent, blockers = ''): Proje
 
 function iterationsAfter(iterations: number, event: RunEvent): number {
   if (event.type === 'run.start') return event.wiggum ? (event.continues?.wiggum?.iteration ?? 1) : 0
-  return event.type === 'retry' ? iterations + 1 : iterations
+  return event.type === 'retry' ? Math.max(1, iterations) + 1 : iterations
 }
 
 function eventsOf({ runId, text, iterations }: Projected, event: RunEvent, blockers: string): AgentEvent[] {

@@ -1,5 +1,6 @@
 /** Renders a run: text for people, one JSON object, or one AgentEvent per line. Only the answer goes to stdout. */
 
+import type { ClaimMark } from '../../host/contract/records-api.ts'
 import { escapeHidden } from '../../kit/escape.ts'
 import { flat } from '../../kit/text.ts'
 import type { AgentEvent, ContextUse, Ending, Usage } from '../../runtime/event.ts'
@@ -23,6 +24,8 @@ type RunSummary = {
   readonly context: ContextUse | undefined
   /** More members for the JSON. */
   readonly more?: { readonly [name: string]: unknown }
+  /** The claims of the answer, each with what the turn proves. */
+  readonly proof?: readonly ClaimMark[]
 }
 
 export type Screen = {
@@ -46,13 +49,14 @@ function streamJson({ out }: Screen): Render {
       if (event.type === 'done') done = event
       else out.write(streamLine(event))
     },
-    end: ({ context }) => done && out.write(streamLine(done, context)),
+    end: ({ context, proof }) => done && out.write(streamLine(done, context, proof)),
   }
 }
 
-/** Returns one line of stream-json; that of `done` names the use of the window, if that is known. */
-export function streamLine(event: AgentEvent, context?: ContextUse): string {
-  return `${JSON.stringify(event.type === 'done' && context?.window !== undefined ? { ...event, context } : event)}\n`
+/** Returns one line of stream-json; that of `done` names the use of the window, if that is known, and what proves the answer's claims. */
+export function streamLine(event: AgentEvent, context?: ContextUse, proof: readonly ClaimMark[] = []): string {
+  if (event.type !== 'done') return `${JSON.stringify(event)}\n`
+  return `${JSON.stringify({ ...event, ...(context?.window === undefined ? {} : { context }), ...(proof.length > 0 ? { proof } : {}) })}\n`
 }
 
 function oneJson({ out }: Screen): Render {
@@ -72,10 +76,10 @@ function oneJson({ out }: Screen): Render {
       } else if (event.type === 'error') seen.errors.push({ code: event.code, message: event.message })
       else if (event.type === 'done' && event.result !== undefined) seen.result = event.result
     },
-    end({ ending, exitCode, runId, conversationId, context, more = {} }) {
+    end({ ending, exitCode, runId, conversationId, context, proof = [], more = {} }) {
       const { result, tools, errors } = seen
       out.write(
-        `${JSON.stringify({ result: result ?? null, ending: ending.code, stopReason: ending.stop, message: ending.message, exitCode, runId, conversationId, tools, errors, ...(context?.window === undefined ? {} : { context }), ...more })}\n`,
+        `${JSON.stringify({ result: result ?? null, ending: ending.code, stopReason: ending.stop, message: ending.message, exitCode, runId, conversationId, tools, errors, ...(context?.window === undefined ? {} : { context }), ...(proof.length > 0 ? { proof } : {}), ...more })}\n`,
       )
     },
   }
@@ -123,9 +127,9 @@ function text({ out, err, color, terminal }: Screen): Render {
 }
 
 /** Shortens foreign text to one line, so that a name cannot look like a separate line. */
-function oneLine(words: string): string {
+function oneLine(words: string, most = 160): string {
   const line = flat(escapeHidden(words))
-  return line.length > 160 ? `${line.slice(0, 157)}…` : line
+  return line.length > most ? `${line.slice(0, most - 3)}…` : line
 }
 
 /**
@@ -150,6 +154,13 @@ export function renderWhole(format: OutputFormat, screen: Screen): Render {
 }
 
 function nothing(): void {}
+
+/** Returns a line for each claim that is not proved, or one line that counts the proved ones; nothing for an answer without claims. */
+export function proofLines(proof: readonly ClaimMark[]): readonly string[] {
+  const doubtful = proof.filter(({ state }) => state !== 'proved')
+  if (doubtful.length > 0) return doubtful.map(({ state, claim, why }) => oneLine(`${state}: "${claim}": ${why}`, 400))
+  return proof.length === 0 ? [] : [`proved: ${proof.length} ${proof.length === 1 ? 'claim' : 'claims'}`]
+}
 
 /** Formats `1,234 tokens in (60% cached), 56 out, $0.0021`; undefined when nothing was used, as with the offline helper. */
 export function usageLine(usage: Usage | undefined): string | undefined {

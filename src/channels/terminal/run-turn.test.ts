@@ -40,6 +40,7 @@ test('the end of the turn is the end of it', () => {
     ending: { stop: 'end_turn', code: 'answered', message: '' },
     exitCode: 0,
     context: undefined,
+    proof: [],
     runId: 'r',
     conversationId: 'c',
   })

@@ -8,7 +8,7 @@ import type { AskPerson } from './approval-prompt.ts'
 import { atTerminal, tellOnStderr } from './audience.ts'
 import type { CliContext, CliSetup } from './context.ts'
 import { wantsColor } from './printer.ts'
-import { createRender, type OutputFormat, type Render, type Screen, usageLine } from './render.ts'
+import { createRender, type OutputFormat, proofLines, type Render, type Screen, usageLine } from './render.ts'
 import { onInterrupt } from './signals.ts'
 import type { StatusLine } from './status-line.ts'
 import { isTerminal } from './tty.ts'
@@ -37,7 +37,13 @@ export async function turn(options: TurnOptions): Promise<number> {
   const { signal, stop } = onInterrupt(conversation.cancel)
   const asking = ask && pausing(ask, render.paused)
   try {
-    const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), ...asked, show: render.show })
+    let answer: string | undefined
+    const show = (event: AgentEvent) => {
+      if (event.type === 'done') answer = event.result
+      render.show(event)
+    }
+    const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), ...asked, show })
+    const proof = await conversation.proof(answer)
     const exitCode = context.exitCodeOf(ending.code)
     const withAdvice = addApprovalAdvice(conversation, ending)
     render.end({
@@ -46,9 +52,11 @@ export async function turn(options: TurnOptions): Promise<number> {
       runId: conversation.runId() ?? '',
       conversationId: conversation.id,
       context: conversation.context(),
+      proof,
     })
     if (format === 'text') explain(context, withAdvice)
-    if (format === 'text' && options.sayUsage) sayUsage(setup, screen, conversation)
+    const saysUsage = options.sayUsage && !isOffline(setup.config, setup.config.defaultProvider)
+    if (format === 'text') sayBelow(context, screen, [...proofLines(proof), saysUsage ? usageLine(conversation.usage()) : undefined])
     status.begin('summarising')
     if (exitCode === 0) await conversation.compact({ tell: tellOnStderr(context), signal })
     return exitCode
@@ -72,11 +80,10 @@ function showsStatus({ env }: CliContext, { color }: Screen): boolean {
   return color && !env.BRAIDCLAW_LOG?.startsWith('json')
 }
 
-function sayUsage({ config, context }: CliSetup, { color }: Screen, conversation: Conversation): void {
-  const { env, process } = context
-  if (!isTerminal(2) || env.TERM === 'dumb' || isOffline(config, config.defaultProvider)) return
-  const line = usageLine(conversation.usage())
-  if (line !== undefined) process.stderr.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)
+/** Writes what only a person reads below the answer; a program has it in JSON. */
+function sayBelow({ env, process: { stderr } }: CliContext, { color }: Screen, lines: readonly (string | undefined)[]): void {
+  if (!isTerminal(2) || env.TERM === 'dumb') return
+  for (const line of lines) if (line) stderr.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)
 }
 
 /** Shows only the person how to approve: a model that reads it would be tempted to approve by itself. */

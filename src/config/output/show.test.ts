@@ -17,6 +17,7 @@ default_provider = "o"
 default_model = "dm"
 default_agent = "coder"
 continue_turns = "auto"
+proof_of_done = "require"
 [security]
 autonomy = "full"
 workspace_only = false

@@ -1,6 +1,6 @@
 /** Describes what the gateway's routes answer, as far as this page reads it; docs/gateway.md describes all of it. */
 
-import type { RunFacts, Snake } from '../../channels/http/answer-shapes.ts'
+import type { ClaimMark, RunFacts, Snake } from '../../channels/http/answer-shapes.ts'
 import type { AskedApproval } from '../../host/events/host-event.ts'
 
 /** `server`: a control plane says so; a gateway says nothing. */
@@ -17,7 +17,12 @@ export type RunSummary = Readonly<RunFacts> & { readonly provider: string }
 
 export type UsageShown = { readonly input_tokens: number; readonly output_tokens: number; readonly cost_micros?: number }
 
-export type RunDetails = RunSummary & { readonly steps: readonly Step[]; readonly usage?: UsageShown; readonly digest?: string }
+export type RunDetails = RunSummary & {
+  readonly steps: readonly Step[]
+  readonly usage?: UsageShown
+  readonly digest?: string
+  readonly proof: readonly ClaimMark[]
+}
 
 export type Step = { readonly seq: number; readonly at: number } & (
   | { readonly type: 'message'; readonly text: string }

@@ -86,12 +86,26 @@ export type CallChanges = {
   readonly count?: number
 }
 
+export type ClaimKind = 'tests' | 'build' | 'types' | 'lint' | 'clean' | 'file' | 'git' | 'ran' | 'installed' | 'verified' | 'done'
+
+/** A claim of an answer, and the fact that decided about it as a sentence without a full stop. `receipt` and `exit` are those of that call. */
+export type ClaimMark = {
+  readonly kind: ClaimKind
+  readonly state: 'proved' | 'stale' | 'unproved' | 'contradicted'
+  readonly claim: string
+  readonly why: string
+  readonly receipt?: string
+  readonly exit?: number
+}
+
 export type RunTranscript = RunFacts & {
   readonly steps: readonly TranscriptStep[]
   /** Sums all model calls. */
   readonly usage?: Usage
   /** SHA-256 of the visible events, in hex; absent before the end. */
   readonly digest?: string
+  /** The claims of its answer, each with what the turn proves. */
+  readonly proof: readonly ClaimMark[]
 }
 
 export type ApprovalDecision = {

@@ -22,6 +22,7 @@ import type { CallChanges, ChangeFacts, HostRecords, ReceiptPage, RunFacts, Tran
 import { FailureError } from '../failure.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
 import { approvalRecords } from './approvals.ts'
+import { marksOfRun } from './claims/proof-of-run.ts'
 import { inRecordWords } from './integrity/create-record.ts'
 import { openKeptChanges, withReceipt } from './integrity/open-kept-changes.ts'
 import { anchorNow, brokenChain, checkChain, verifyInChild } from './integrity/receipt-check.ts'
@@ -188,7 +189,8 @@ function runRecords(base: RecordsBase): HostRecords['runs'] {
       const sets = isChanged
         ? (await openKeptChanges(setup, async (use) => use(memory))).list().filter(({ about }) => about.run === run.runId)
         : []
-      return { ...listedRun(run), steps: steps.map((step) => withSet(step, sets)), usage, digest: run.digest ?? undefined }
+      const proof = await marksOfRun({ ...run, setup, journal: memory.journal })
+      return { ...listedRun(run), steps: steps.map((step) => withSet(step, sets)), usage, digest: run.digest ?? undefined, proof }
     },
   }
 }

@@ -6,7 +6,7 @@ import { type Lazy, lazy } from '../../kit/lazy.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { OneWriter } from '../../memory/record-writer.ts'
 import { type Agent, createAgent as createRunner } from '../../runtime/create-agent.ts'
-import type { Log, Meter, ModelWindow, Provider } from '../../runtime/port.ts'
+import type { CheckPort, Log, Meter, ModelWindow, Provider } from '../../runtime/port.ts'
 import { createStreamRedactor } from '../../security/redaction/redact.ts'
 import type { ScheduleInChat } from '../../tools/builtin/schedule.ts'
 import type { Budget, Payer } from '../access/cost/budget.ts'
@@ -170,6 +170,16 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
         const { compactConversation } = await sideCalls()
         await compactConversation({ ...how, ...(await counting()), setup, conversationId, provider: answering, window })
       },
+      async proof(answer) {
+        const runId = agent.runId()
+        if (config.proofOfDone === 'off' || runId === undefined || !mayClaim(answer)) return []
+        try {
+          return await (await proofs()).marksOfRun({ setup, journal: memory.journal, conversationId, runId, answer })
+        } catch (error) {
+          log('warn', 'claims not marked', { why: errorText(error) })
+          return []
+        }
+      },
       async readPictures(pictures, signal) {
         const { readPictures } = await sideCalls()
         return readPictures({ ...(await counting()), profile, marked: readsUntrusted, pictures, signal })
@@ -232,7 +242,8 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
   const { config, log, redactor } = profile.setup
   const payer = payerOf(context, begun.conversationId)
   const meters = await metersOf(home, { ...profile.setup, shared: options.budget }, payer)
-  return createRunner({
+  const running: { agent?: Agent } = {}
+  running.agent = createRunner({
     conversationId: begun.conversationId,
     channel: options.channel,
     version: profile.setup.context.version,
@@ -243,7 +254,7 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
     limits: runLimits(config, profile.setup.access),
     ...(await rulesFor(profile)),
     threads: options.threads ?? [],
-    checks: options.checks,
+    checks: config.proofOfDone === 'require' ? withProof(context, begun.conversationId, () => running.agent?.runId()) : options.checks,
     approvalTtlMs: 600_000,
     model: config.defaultModel,
     opening,
@@ -276,6 +287,35 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
       random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
     },
   })
+  return running.agent
+}
+
+/** Tells cheaply whether an answer could claim anything, so that the grammar loads only for an answer that does. Both read its beginning. */
+export function mayClaim(answer: string | undefined): answer is string {
+  return answer !== undefined && claiming.test(answer.slice(0, 12_000))
+}
+
+const claiming =
+  /[✅✔👍🟢]|(?:^|[.!?:(,;*|#–—-]\s*|\b(?:i|we|and|then|also|both|has|have|been|was|were|'ve|is|are|now|new|files?|all|changes|dependencies|release) )(?:\w+ly )?(?:\w{2,}ed|wrote|written|rewr\w+|made|put|set|split|sent)\b|\b(?:tests?|suite|specs?|pass\w*|green|succe\w+|builds?|built|compil\w+|type-?check\w*|typescript|types|tsc|mypy|pyright|lint\w*|eslint|biome|ruff|clippy|flake8|prettier|rubocop|clean\w*|exit\w*|(?:no|zero|0|without)(?: \w+){0,3} (?:errors?|warnings?|failures?|issues|problems)|error-free|none of|no longer|ran|run|running|executed|started|used|verif\w+|confirm\w*|check\w*|done|finish\w+|complete\w*|works?|working|functional|operational|ready|up to date|fix\w*|resolve[sd]?|solve[sd]?|installed|gone|in place|applied|all set|(?:my|a|an|the) commit|commits?|PR|pull request|tag|branch|nothing fails|new|now|got|change|edit|patch|overwrote|became|written|modified|happy|there)\b/imu
+
+const proofs = () => import('../records/claims/proof-of-run.ts')
+
+/** Adds the check of the answer that the journal has as the run's last. It is not on the list, because it ends no wiggum run. */
+function withProof({ home, profile, options }: RunContext, conversationId: string, runId: () => string | undefined): CheckPort {
+  const { checks } = options
+  return {
+    list: checks?.list ?? [],
+    async run(check, signal) {
+      if (checks?.list.some(({ name }) => name === check.name)) return checks.run(check, signal)
+      try {
+        const { evidenceOf, marksOfRun } = await proofs()
+        const marks = await marksOfRun({ setup: profile.setup, journal: home.memory.journal, conversationId, runId: runId() ?? '' })
+        return { pass: marks.every(({ state }) => state === 'proved'), evidence: evidenceOf(marks) }
+      } catch (error) {
+        return { pass: false, evidence: `the claims could not be checked: ${errorText(error)}`, notRun: true }
+      }
+    },
+  }
 }
 
 /** Loads what runs hooks, only where there are some. @throws FailureError `usage` on an invalid hook */

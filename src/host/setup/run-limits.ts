@@ -8,7 +8,7 @@ import type { ShellTimes } from '../../tools/tool-kind.ts'
 import { type ChannelProfile, isLimited } from '../access/channel-profile.ts'
 
 /** @param access the channel that the run comes from, if it limits what a run may do */
-export function runLimits({ limits }: Config, access?: ChannelProfile): RunLimits {
+export function runLimits({ limits, proofOfDone }: Config, access?: ChannelProfile): RunLimits {
   const { maxToolRounds, maxSameResults, maxParallel, maxRunSeconds, maxRunTokens, maxRunUsd } = limits
   return {
     maxToolRounds,
@@ -17,6 +17,7 @@ export function runLimits({ limits }: Config, access?: ChannelProfile): RunLimit
     ...(maxRunSeconds ? { maxMs: maxRunSeconds * 1000 } : {}),
     ...(maxRunTokens ? { maxTokens: maxRunTokens } : {}),
     ...(access !== undefined && isLimited(access) ? { channel: capOf(access) } : {}),
+    ...(proofOfDone === 'require' ? { requireProof: true } : {}),
     ...(maxRunUsd === undefined ? {} : { maxMicros: Math.round(maxRunUsd * 1_000_000) }),
   }
 }

@@ -3,6 +3,7 @@
 import type { BThread } from '../../kernel/thread.ts'
 import type { Ending, FailureCode, Progress, RunEvent } from '../event.ts'
 import { isKnown, vocabulary } from '../vocabulary.ts'
+import { isProof } from './proof-of-done.ts'
 import { broughtBy } from './start-events.ts'
 import { progressAfter } from './wiggum/progress.ts'
 
@@ -56,8 +57,9 @@ export const finisher: BThread<Finisher, RunEvent> = {
       case 'run.start':
         return { ...state, unresolved: broughtBy(event)?.length ?? 0 }
       case 'think':
-      case 'check':
         return { ...state, thinking: true }
+      case 'check':
+        return { ...(isProof(event) ? withoutAnswer(state) : state), thinking: true }
       case 'model.done':
         return answered({ ...state, thinking: false, unresolved: event.proposals.length })
       // A thread that requests a call after the answer makes the run continue.
@@ -69,7 +71,7 @@ export const finisher: BThread<Finisher, RunEvent> = {
         if (state.wiggum?.stage === 'checking') return { ...state, thinking: false }
         return end({ ...state, thinking: false }, failure(event))
       case 'check.done':
-        return checked({ ...state, thinking: false })
+        return isProof(event) && event.pass ? answered({ ...state, thinking: false }) : checked({ ...state, thinking: false })
       case 'tool.done':
         return { ...state, unresolved: state.unresolved - 1, refused: afterTool(state, event) }
       case 'deny':

@@ -95,6 +95,7 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more
       reviews: ['apply', 'ask'],
     },
     { name: 'goes on', limits: once, replies: singly([read]), carried: [[risky, read], [forbidden]], tokens: 0, outcomes: ['allowed'] },
+    { name: 'proof of done', limits: { ...once, requireProof: true }, replies: singly([read, risky]), tokens: 0, outcomes: ['allowed'] },
     { name: 'wiggum', limits: once, replies: [[]], tokens: 0, outcomes: [], wiggum: cooking },
     { name: 'wiggum gets nowhere', limits: once, replies: [[]], tokens: 0, outcomes: [], wiggum: { ...quick, maxIterations: 4 } },
     {

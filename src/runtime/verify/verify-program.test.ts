@@ -51,7 +51,7 @@ describe('the program', () => {
     expect(cut.ok).toBe(false)
     expect(cut.properties.find(({ id }) => id === 'P1')).toMatchObject({
       holds: null,
-      note: 'cut off after too many states: rounds, budget, two calls at once, changes, changes at once, rule of two, channel, wiggum, wiggum gets nowhere, wiggum alone, wiggum goes on, in circles',
+      note: 'cut off after too many states: rounds, budget, two calls at once, changes, changes at once, rule of two, channel, proof of done, wiggum, wiggum gets nowhere, wiggum alone, wiggum goes on, in circles',
     })
   })
 })

@@ -1,18 +1,14 @@
 /** Defines the tool pdf_extract, which returns the text of a PDF by pages. A confined process reads the file, because a PDF may never end. */
 
-import { closeSync } from 'node:fs'
-import { dirname, extname, join } from 'node:path'
-import { isObject, parseJson } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
-import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
+import type { Schema } from '../../runtime/port.ts'
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import type { Workspace } from '../../workspace/contract.ts'
 import { recordSandbox } from '../confined.ts'
-import type { PdfPages, PdfRange } from '../pdf-text.ts'
-import { openContent, type Spawn, type SpawnResult } from '../process.ts'
-import { done, fail, refused, type ToolKind, textOr } from '../tool-kind.ts'
+import type { Spawn } from '../process.ts'
+import { fail, refused, type ToolKind, textOr } from '../tool-kind.ts'
 
-type Deps = {
+export type PdfDeps = {
   readonly files: Pick<Workspace, 'root' | 'readBytes'>
   readonly spawn: Spawn
   readonly env: ChildEnvironment
@@ -20,11 +16,7 @@ type Deps = {
 }
 
 const maxFileBytes = 64 * 1024 * 1024
-/** The most data and processor time of the process that reads a file. */
-const [memoryMib, cpuSeconds] = [512, 20]
 const [usualPages, mostPages] = [50, 200]
-/** The bytes that are printed below the last page. */
-const footerRoom = 256
 
 const parameters = {
   type: 'object',
@@ -48,65 +40,10 @@ export const pdfExtract = {
   async run({ path, offset = 1, limit = usualPages }, context, deps) {
     const file = deps.files.readBytes(path, { maxBytes: maxFileBytes })
     if (!file.ok) return refused(file)
-    const maxBytes = Math.max(256, deps.shownBytes() - footerRoom)
+    const { readPages, shown } = await import('../pdf-reader.ts')
     return recordSandbox(deps.spawn, async (spawn) => {
-      const read = await readPages({ ...deps, spawn }, file.bytes, { offset, limit, maxBytes }, context)
+      const read = await readPages({ ...deps, spawn }, file.bytes, { offset, limit }, context)
       return 'failure' in read ? fail(`${quote(path)}: ${read.failure}`) : shown(read)
     })
   },
-} as const satisfies ToolKind<typeof parameters, Deps>
-
-async function readPages({ files, spawn, env }: Deps, bytes: Uint8Array, range: PdfRange, { signal }: ToolContext): Promise<PdfPages> {
-  const { argv, readablePaths } = reader(JSON.stringify(range))
-  const limits = `ulimit -c 0; ulimit -d ${memoryMib * 1_024}; ulimit -t ${cpuSeconds}; exec "$@"`
-  const input = openContent(bytes)
-  const printed: Uint8Array[] = []
-  const ended = await spawn({
-    argv: ['/bin/sh', '-c', limits, 'sh', ...argv],
-    cwd: files.root,
-    env,
-    stdin: input,
-    readablePaths,
-    readOnly: true,
-    signal,
-    onOutput: (chunk, from) => void (from === 'stdout' && printed.push(chunk.slice())),
-  })
-  closeSync(input)
-  const value = parseJson(Buffer.concat(printed).toString())
-  return isPages(value) ? value : { failure: howItEnded(ended, signal) }
-}
-
-/** Returns the command line that starts our own reader, and what it needs to see of our program. */
-function reader(range: string) {
-  if (import.meta.path.startsWith('/$bunfs/'))
-    return { argv: [process.execPath, '__pdf', range], readablePaths: [{ path: process.execPath }] }
-  const module = join(import.meta.dir, `../pdf-text${extname(import.meta.path)}`)
-  const library = Bun.resolveSync('unpdf', import.meta.dir)
-  const load = (path: string) => `await import(${JSON.stringify(path)})`
-  const script = `process.stdout.write(await (${load(module)}).pdfText(${load(library)}, ${JSON.stringify(range)}))`
-  return {
-    argv: [process.execPath, '--config=/dev/null', '--no-env-file', '--no-install', '-e', script],
-    readablePaths: [process.execPath, dirname(module), join(dirname(library), '..')].map((path) => ({ path })),
-  }
-}
-
-function isPages(value: unknown): value is PdfPages {
-  return isObject(value) && (typeof value.failure === 'string' || Array.isArray(value.pages))
-}
-
-function howItEnded(ended: SpawnResult, { aborted }: AbortSignal): string {
-  if (!ended.ok) return ended.message
-  if (aborted) return 'the reader was stopped'
-  const how = ended.stopped ?? (ended.signal === undefined ? `exit code ${ended.code}` : ended.signal)
-  return `its reader ended without a result (${how}): the file needs more than ${memoryMib} MiB of memory or ${cpuSeconds} s of processor time`
-}
-
-function shown({ total, pages }: Extract<PdfPages, { pages: unknown }>): ToolResult {
-  const texts = pages.map(({ page, text, isCut }) => {
-    const note = isCut ? `\n[page ${page} is longer than fits and was cut]` : ''
-    return `[page ${page}]\n${text === '' ? '(no text; perhaps a picture)' : text}${note}\n`
-  })
-  const [first, last] = [pages[0]?.page ?? 0, pages.at(-1)?.page ?? 0]
-  const more = last < total ? `; continue with offset ${last + 1}` : ''
-  return done(`${texts.join('')}[pages ${first}–${last} of ${total}${more}]`, { pages: texts.length, total })
-}
+} as const satisfies ToolKind<typeof parameters, PdfDeps>

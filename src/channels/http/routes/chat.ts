@@ -4,6 +4,7 @@ import { z } from '@hono/zod-openapi'
 import type { Conversation, Host } from '../../../host/api.ts'
 import { eventStream, json, route } from '../../../http/api.ts'
 import type { AgentEvent, Ending } from '../../../runtime/event.ts'
+import { mark } from '../answer-shapes.ts'
 import { conversationId, ending, type Gateway, type GatewayApi, messageText, onApproval, onDisconnect, snake, toTurn } from '../gateway.ts'
 import { plainEvents, streamTurn } from '../open-conversations.ts'
 
@@ -35,6 +36,7 @@ const answer = z.object({
     .object({ window: z.int(), used: z.int(), trimmed: z.int() })
     .optional()
     .openapi({ description: "The model's window, the last request, in tokens, and how often the turn was trimmed" }),
+  proof: z.array(mark).optional().openapi({ description: 'What the answer claims, and what the turn proves of it' }),
 })
 
 export function chatRoutes(app: GatewayApi, { openConversations, host }: Gateway): void {
@@ -94,6 +96,7 @@ function createTurnNotes() {
     async summary({ conversation, ending: { code, message }, host }: FinishedTurn) {
       const runId = conversation.runId()
       const used = conversation.usage()
+      const proof = await conversation.proof(seen.text)
       const { window, used: tokens = 0, trimmed = 0 } = conversation.context() ?? {}
       return {
         conversation_id: conversation.id,
@@ -105,6 +108,7 @@ function createTurnNotes() {
         approvals: [...conversation.unanswered()],
         usage: used ? snake(used) : null,
         context: window === undefined ? undefined : { window, used: tokens, trimmed },
+        proof: proof.length === 0 ? undefined : [...proof],
       }
     },
   }

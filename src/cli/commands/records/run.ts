@@ -1,6 +1,8 @@
 /** Implements `run list | show | report`: it lists runs, prints their journal entries, and reports on those that worked towards checks. */
 
+import { proofLines } from '../../../channels/terminal/render.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
+import { marksOfRun } from '../../../host/records/claims/proof-of-run.ts'
 import { resolveRun } from '../../../host/records/records-base.ts'
 import { htmlOf, markdownOf, reportOf } from '../../../host/run/wiggum/report.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
@@ -40,15 +42,18 @@ export const show = command({
   ],
   exits: [9],
   async run(context, { json = false }, { run: wantedRun }) {
-    await withMemory(loadSetup(context), (memory) => {
+    const setup = loadSetup(context)
+    await withMemory(setup, async (memory) => {
       const run = resolveRun(memory, wantedRun)
       const entries = memory.journal.events(run.runId)
-      if (json) return context.process.stdout.write(`${JSON.stringify({ ...run, entries })}\n`)
+      const proof = await marksOfRun({ ...run, setup, journal: memory.journal })
+      if (json) return context.process.stdout.write(`${JSON.stringify({ ...run, entries, ...(proof.length > 0 ? { proof } : {}) })}\n`)
       const { runId, conversationId, started, ended, code, message, digest } = run
       context.process.stdout.write(
         `${runId} of ${conversationId}\n${when(started)} to ${ended === null ? 'no end' : when(ended)}: ${code ?? 'unfinished'}${message ? ` (${message})` : ''}\n`,
       )
       for (const [at, entry] of entries.entries()) context.process.stdout.write(`${entryLine(entry, at + 1)}\n`)
+      for (const line of proofLines(proof)) context.process.stdout.write(`${line}\n`)
       context.process.stdout.write(`digest ${digest ?? 'none'}\n`)
     })
   },

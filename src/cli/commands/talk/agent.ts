@@ -39,6 +39,11 @@ const flags = {
   },
   keep: { type: 'whole', min: 1, max: 8, about: 'With --attempts: keep the changes of this attempt without a question' },
   ...wiggumFlags,
+  requireProof: {
+    type: 'boolean',
+    setting: 'proof_of_done',
+    about: 'Send the model back once when its answer claims what the turn does not prove; exit 11 when it claims it again',
+  },
   control: {
     type: 'boolean',
     about: 'Work for a control plane: claim its tasks until Ctrl-C, with our own runner (docs/control-plane.md)',
@@ -57,6 +62,7 @@ export const agent = command({
     ['-m "What files are in this project?"', 'one turn'],
     ['-c -m "And the largest?"', 'continue the latest conversation'],
     ['--continue-turn', 'continue the turn that a crash, a stop or a limit ended'],
+    ['--require-proof -m "mend the tests"', 'the answer may claim only what the turn proves'],
     ['--attempts 3 -m "make the tests pass"', 'three attempts side by side; compare them and keep one'],
     ['-m "mend the tests" --check \'npm test\'', 'exit code 11 when the check fails after the answer'],
     ['--wiggum --check "npm test" --until 07:00 "Make the tests pass"', 'works until the tests pass (docs/wiggum.md)'],
@@ -79,7 +85,10 @@ export const agent = command({
     if (given.continueTurn && [given.message, given.attempts].some((each) => each !== undefined))
       throw new CliExit(exitCodes.usage, 'error: --continue-turn continues a turn that has its message already; omit -m and --attempts')
     if (given.role !== undefined) throw new CliExit(exitCodes.usage, 'error: --role belongs to --control')
-    const loaded = loadSetup(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium })
+    const proof = given.requireProof ? 'require' : undefined
+    if (proof && [given.attempts, given.confined].some((each) => each !== undefined))
+      throw new CliExit(exitCodes.usage, 'error: --require-proof is for one agent on its own records; leave out --attempts and --confined')
+    const loaded = loadSetup(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium, proof })
     const setup = await withFoundModels(loaded)
     if (!channelSettings(setup.config, cliChannel).enabled)
       throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')

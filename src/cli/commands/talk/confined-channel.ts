@@ -84,5 +84,6 @@ function conversationWith(agent: BraidClaw, { config }: CliSetup): Conversation 
     compact: async () => {},
     readPictures: async () => [],
     readsUntrusted: async () => {},
+    proof: async () => [],
   }
 }

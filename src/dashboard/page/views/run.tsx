@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import type { ClaimMark } from '../../../channels/http/answer-shapes.ts'
 import { ApiError, call } from '../net/api.ts'
 import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { Markdown } from '../parts/markdown.tsx'
@@ -57,9 +58,27 @@ function Whole({ run, again }: { readonly run: RunDetails; readonly again: () =>
           ...(digest ? ([['Digest', <code>{digest}</code>]] as const) : []),
         ]}
       />
+      <Proof marks={run.proof} />
       <h2>Transcript</h2>
       {steps.map((step, at) => (
         <StepView key={at} step={step} again={again} />
+      ))}
+    </>
+  )
+}
+
+const states = { proved: 'good', stale: 'warn', unproved: 'warn', contradicted: 'bad' } as const
+
+/** Shows what the answer claims, and what the turn proves of it. */
+function Proof({ marks }: { readonly marks: readonly ClaimMark[] }) {
+  if (marks.length === 0) return null
+  return (
+    <>
+      <h2>Claims of the answer</h2>
+      {marks.map(({ state, claim, why, receipt }, at) => (
+        <p key={at} class="small">
+          <Tag kind={states[state]}>{state}</Tag> {claim} <span class="quiet">{why}</span> {receipt && <code>{receipt}</code>}
+        </p>
       ))}
     </>
   )

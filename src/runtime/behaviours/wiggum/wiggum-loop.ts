@@ -16,7 +16,8 @@ export const wiggumLoop: BThread<Loop, RunEvent> = {
   priority: 61,
   init: { progress: null, running: null, begun: 0, over: false },
   bid: (state) => ({
-    wait: followed,
+    // Another thread may ask for a check as well.
+    wait: [...followed, { type: 'check' }],
     interrupt: [{ type: 'cancel' }, { type: 'estop' }, { type: 'halt' }, { type: 'stalled' }],
     block: [
       { type: 'check.done', match: (event) => event.type === 'check.done' && event.id !== state.running },
