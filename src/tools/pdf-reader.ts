@@ -4,10 +4,18 @@ import { closeSync } from 'node:fs'
 import { dirname, extname, join } from 'node:path'
 import { isObject, parseJson } from '../kit/json.ts'
 import type { ToolContext, ToolResult } from '../runtime/port.ts'
-import type { PdfDeps } from './builtin/pdf_extract.ts'
+import type { ChildEnvironment } from '../sandbox/contract.ts'
+import type { Workspace } from '../workspace/contract.ts'
 import type { PdfPages, PdfRange } from './pdf-text.ts'
-import { openContent, type SpawnResult } from './process.ts'
+import { openContent, type Spawn, type SpawnResult } from './process.ts'
 import { done } from './tool-kind.ts'
+
+export type PdfDeps = {
+  readonly files: Pick<Workspace, 'root' | 'readBytes'>
+  readonly spawn: Spawn
+  readonly env: ChildEnvironment
+  readonly shownBytes: () => number
+}
 
 /** The most data and processor time of the process that reads a file. */
 const [memoryMib, cpuSeconds] = [512, 20]

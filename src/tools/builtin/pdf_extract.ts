@@ -2,18 +2,9 @@
 
 import { quote } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
-import type { ChildEnvironment } from '../../sandbox/contract.ts'
-import type { Workspace } from '../../workspace/contract.ts'
 import { recordSandbox } from '../confined.ts'
-import type { Spawn } from '../process.ts'
+import type { PdfDeps } from '../pdf-reader.ts'
 import { fail, refused, type ToolKind, textOr } from '../tool-kind.ts'
-
-export type PdfDeps = {
-  readonly files: Pick<Workspace, 'root' | 'readBytes'>
-  readonly spawn: Spawn
-  readonly env: ChildEnvironment
-  readonly shownBytes: () => number
-}
 
 const maxFileBytes = 64 * 1024 * 1024
 const [usualPages, mostPages] = [50, 200]
