@@ -22,6 +22,15 @@ export function hasCode(error: unknown, code: string): boolean {
   return errnoOf(error) === code
 }
 
+/** Returns undefined when the work throws. */
+export function attempt<T>(work: () => T): T | undefined {
+  try {
+    return work()
+  } catch {
+    return undefined
+  }
+}
+
 /** Returns undefined when the work finds no file. @throws every other error of the work */
 export function unlessMissing<T>(work: () => T): T | undefined {
   try {

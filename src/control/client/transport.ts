@@ -65,7 +65,7 @@ export function createTransport(options: TransportOptions): Transport {
   }
 
   async function persist<T>(call: ControlRequest, read: (response: Response) => Promise<T>): Promise<T> {
-    const most = mayRepeat(call) ? attempts : 1
+    const most = (call.repeatable ?? call.method !== 'POST') ? attempts : 1
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await once(call, read)
@@ -112,10 +112,6 @@ function storable(_name: string, value: unknown): unknown {
   return typeof value === 'string' ? value.replaceAll('\0', '\u{fffd}').toWellFormed() : value
 }
 
-function mayRepeat({ method, repeatable }: ControlRequest): boolean {
-  return repeatable ?? method !== 'POST'
-}
-
 function urlOf(base: string, { path, query = {} }: ControlRequest): string {
   const present = Object.entries(query).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, String(value)] satisfies [string, string]],
@@ -132,13 +128,8 @@ function unreachable(url: string, why: string, details: PlaneRefusal['details'] 
 const byCode: { readonly [code: string]: RefusalCode } = {
   ...{ bad_key: 'bad_request', bad_json: 'bad_request', bad_text: 'bad_request', too_deep: 'bad_request', bad_path: 'bad_request' },
   ...{ not_json: 'bad_request', compressed_body: 'bad_request', wrong_method: 'bad_request', no_host: 'bad_request' },
-  ...{
-    unsupported_parameter: 'bad_request',
-    foreign_origin: 'forbidden',
-    foreign_host: 'forbidden',
-    key_reused: 'idempotency_mismatch',
-    interrupted: 'conflict',
-  },
+  ...{ unsupported_parameter: 'bad_request', foreign_origin: 'forbidden', foreign_host: 'forbidden' },
+  ...{ key_reused: 'idempotency_mismatch', interrupted: 'conflict' },
   ...{ too_many_requests: 'too_many', slow_body: 'unavailable', internal: 'unavailable' },
   // Another daemon still answers the same request, so the client should ask again.
   ...{ in_progress: 'unavailable', too_busy: 'unavailable' },

@@ -77,25 +77,35 @@ export const eventQuery = z.object({
 })
 export type EventQuery = z.infer<typeof eventQuery>
 
-/** Has exactly the seed's keys in the seed's order. Times have no milliseconds: 2026-04-07T10:30:00Z. */
-export type SeedState = {
-  agents: { id: string; role: string; heartbeat_enabled: boolean }[]
-  budget: { daily_tokens: number; spent_today: number; remaining: number; hard_limit_exceeded: boolean; allocation: Record<string, number> }
-}
-export type SeedTask = {
-  task_id: string
-  title: string
-  description: string
-  assigned_to: string
-  priority: string
-  status: string
-  created_at: string
-  context: Record<string, unknown>
-}
-export type SeedApprovals = {
-  pending: { approval_id: string; task_id: string | null; operation: string; estimated_tokens: number; operator_approved: false }[]
-  approved: { approval_id: string; operation: string; operator_approved: true; approved_at: string }[]
-}
+/** Has exactly the seed's keys; the plane returns them in the seed's order. Times have no milliseconds: 2026-04-07T10:30:00Z. */
+export const seedState = z.object({
+  agents: z.array(z.object({ id: z.string(), role: z.string(), heartbeat_enabled: z.boolean() })),
+  budget: z.object({
+    daily_tokens: z.int(),
+    spent_today: z.int(),
+    remaining: z.int(),
+    hard_limit_exceeded: z.boolean(),
+    allocation: z.record(z.string(), z.int()),
+  }),
+})
+export type SeedState = z.infer<typeof seedState>
+export const seedTask = z.object({
+  task_id: z.string(),
+  title: z.string(),
+  description: z.string(),
+  assigned_to: z.string(),
+  priority: z.string(),
+  status: z.string(),
+  created_at: z.string(),
+  context: z.record(z.string(), z.unknown()),
+})
+export type SeedTask = z.infer<typeof seedTask>
+const asked = { approval_id: z.string(), operation: z.string() }
+export const seedApprovals = z.object({
+  pending: z.array(z.object({ ...asked, task_id: z.nullable(z.string()), estimated_tokens: z.int(), operator_approved: z.literal(false) })),
+  approved: z.array(z.object({ ...asked, operator_approved: z.literal(true), approved_at: z.string() })),
+})
+export type SeedApprovals = z.infer<typeof seedApprovals>
 
 export const approvalId = z.string().regex(/^APPR-\d{1,15}$/, 'an approval id looks like APPR-001')
 

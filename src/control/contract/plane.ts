@@ -174,7 +174,7 @@ export type RunPlane = {
       readonly skill?: string
     },
   ): Promise<Run>
-  /** Stores at most 1 MiB each and 16 artifacts a run; the same bytes again change nothing. `body` is base64. */
+  /** Stores at most 1 MiB each and 16 artifacts a run; the same bytes again change nothing. `body` is base64, `digest` SHA-256 in hex. */
   putArtifact(
     caller: Caller,
     id: string,

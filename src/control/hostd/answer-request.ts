@@ -43,6 +43,7 @@ type RunningCount = { count: number }
 export function createAnswer(
   options: RequestOptions,
 ): (peer: Peer, line: { readonly ok: boolean; readonly text: string }) => Promise<string> {
+  const { catalogue, machine } = options
   const running: RunningCount = { count: 0 }
   return async (peer, line) => {
     const parsed = parseRequest(line)
@@ -51,16 +52,12 @@ export function createAnswer(
     if (!parsed.ok) return refuse(options, { peer, request: parsed.request, error: parsed.error })
     const { request } = parsed
     if (request.op === listOperation && isTokenRight(options, request))
-      return replyLine(request, { ok: true, output: listing(options), exitCode: 0 })
+      return replyLine(request, { ok: true, output: JSON.stringify(catalogue.operations.map((row) => rowOf(row, machine))), exitCode: 0 })
     const verdict = decide(options, { peer, request, running })
     if (!verdict.ok) return refuse(options, { peer, request, error: verdict.error })
     if (request.check) return replyLine(request, { ok: true, output: '', exitCode: null })
     return carryOut(options, { peer, request, running, ...verdict })
   }
-}
-
-function listing({ catalogue, machine }: RequestOptions): string {
-  return JSON.stringify(catalogue.operations.map((operation) => rowOf(operation, machine)))
 }
 
 type DecisionInput = { readonly peer: Peer; readonly request: HostdRequest; readonly running: RunningCount }
@@ -121,7 +118,7 @@ async function carryOut(options: RequestOptions, { peer, request, running, opera
   })
   const error = errorOf(operation, result)
   const record = executedRecord(asked, operation, { result, error, durationMs: options.now() - startedAt, call })
-  const { ok, output, exitCode, truncated } = resultOf(result, error)
+  const { output, code: exitCode, truncated } = result
   const receipt = writeReceipt(options, record)
   // Without a receipt the note of the call stays, and the next start records it.
   if (receipt !== undefined) options.intents.end(call)
@@ -129,7 +126,7 @@ async function carryOut(options: RequestOptions, { peer, request, running, opera
     code: 'no_receipt',
     message: 'the operation ended, but its receipt could not be written; see the log of hostd',
   }
-  const outcome = receipt === undefined ? { ok: false, error: unwritten } : { ok, receipt, error }
+  const outcome = receipt === undefined ? { ok: false, error: unwritten } : { ok: error === undefined, receipt, error }
   return replyLine(request, { output, exitCode, truncated: truncated || undefined, ...outcome })
 }
 
@@ -152,10 +149,6 @@ function errorOf({ op, timeoutMs, doneCodes }: Operation, { ending, code, signal
   if (ending === 'not_started') return { code: 'failed', message: `"${op}" did not start: ${message}` }
   if (code === 0 || (code !== null && doneCodes.includes(code))) return undefined
   return { code: 'failed', message: code === null ? `"${op}" was ended by ${signal}` : `"${op}" ended with exit code ${code}` }
-}
-
-function resultOf({ output, code, truncated }: ExecutionResult, error: HostdError | undefined) {
-  return { ok: error === undefined, output, exitCode: code, truncated }
 }
 
 function refuse(options: RequestOptions, { peer, request, error }: { peer: Peer; request: HostdRequest; error: HostdError }): string {

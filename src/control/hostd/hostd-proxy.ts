@@ -93,11 +93,8 @@ export function createHostdProxy({ socket, plane, call, list, now }: HostdProxyO
 
   /** Asks hostd first, so that an operator does not decide about a call that hostd refuses anyway. @returns that refusal */
   async function checkedRefusal(caller: Caller, { op, params = {} }: HostdBody): Promise<HostdAnswer | undefined> {
-    const { ok, output, exitCode, error } = await call(
-      requireSocket(socket),
-      { op, params, check: true, caller: signatureOf(caller) },
-      answerMs,
-    )
+    const question = { op, params, check: true, caller: signatureOf(caller) } as const
+    const { ok, output, exitCode, error } = await call(requireSocket(socket), question, answerMs)
     return ok ? undefined : { ok, output, exitCode, error }
   }
 
@@ -106,12 +103,9 @@ export function createHostdProxy({ socket, plane, call, list, now }: HostdProxyO
     const { digest } = approvalFor(op, asJson(params))
     const approved = await plane.approvals.use(caller, id, digest)
     // A caller that may use an approval may still not be allowed to read it.
-    const decided_by = await plane.approvals.get(caller, id).then(
-      (approval) => approval.decided_by,
-      () => null,
-    )
+    const decided = await plane.approvals.get(caller, id).catch(() => undefined)
     if (approved.digest !== digest) throw new PlaneRefusal('conflict', `${id} covers another operation than "${op}" with these parameters`)
-    return { approval_id: id, digest, approved_by: decided_by ?? 'an operator', used_at: new Date(now()).toISOString() }
+    return { approval_id: id, digest, approved_by: decided?.decided_by ?? 'an operator', used_at: new Date(now()).toISOString() }
   }
 
   return {

@@ -129,23 +129,15 @@ function createRefusals({ catalogue, record, log }: HostdOptions, own: number, r
       code: 'forbidden',
       message: `user ${peer?.uid ?? 'unknown'} may not use this hostd; see uids and gids in the catalogue`,
     }
-    if (rateOf(peer?.uid ?? -1) === 'within') {
-      log('warn', 'connection refused', { uid: peer?.uid, pid: peer?.pid })
-      recordRefusal(record, { peer, error, log })
+    if (rateOf(peer?.uid ?? -1) !== 'within') return refusalLine(error)
+    log('warn', 'connection refused', { uid: peer?.uid, pid: peer?.pid })
+    const asked = { op: 'connect', ...(peer ? { peer: { uid: peer.uid, gid: peer.gid, pid: peer.pid } } : {}) }
+    try {
+      record(deniedRecord(asked, 'low', error))
+    } catch (failure) {
+      log('warn', 'no receipt could be written', { why: String(failure) })
     }
     return refusalLine(error)
-  }
-}
-
-function recordRefusal(
-  record: RecordCall,
-  { peer, error, log }: Pick<HostdOptions, 'log'> & { readonly peer: Peer | undefined; readonly error: HostdError },
-): void {
-  const asked = { op: 'connect', ...(peer ? { peer: { uid: peer.uid, gid: peer.gid, pid: peer.pid } } : {}) }
-  try {
-    record(deniedRecord(asked, 'low', error))
-  } catch (failure) {
-    log('warn', 'no receipt could be written', { why: String(failure) })
   }
 }
 

@@ -7,7 +7,7 @@ import { isObject } from '../../kit/json.ts'
 import { catalogueFacts } from '../../providers/wire/facts/model-facts.ts'
 import type { Caller, RunCaller } from '../contract/caller.ts'
 import type { Plane } from '../contract/plane.ts'
-import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import { isPassing, PlaneRefusal } from '../contract/plane-refusal.ts'
 import { apiAnswer, brokenResponse, type Relay, relayDocument, relayStream } from './relay.ts'
 import { askUpstream, clientHeaders, type PassThroughDeps, readText, redactorOf, type Upstream } from './upstream-call.ts'
 import { fieldsOf, type JsonFields, type RequestFacts, type Tally, type Wire } from './wires.ts'
@@ -51,7 +51,9 @@ export async function meteredCall(call: MeteredCall): Promise<Response> {
     const body = limitedBody(call, reserved.output / facts.answers)
     const answer = await askUpstream({ ...call, method: 'POST', body, signal: stopped })
     if (!answer.ok) return await refused(relay, answer, finish)
-    return await relayAnswer({ ...relay, headers: clientHeaders(answer.headers) }, answer)
+    const relayed = { ...relay, headers: clientHeaders(answer.headers) }
+    const isStream = /^text\/event-stream\b/i.test(answer.headers.get('content-type') ?? '')
+    return isStream ? relayStream(relayed, answer) : await relayDocument(relayed, answer)
   } catch (error) {
     // The vendor may have worked on a request that broke, unless it was never sent.
     await (isUnsent(error) ? finish(0) : settle())
@@ -87,11 +89,6 @@ function limitedBody({ wire, body, upstream }: MeteredCall, output: number): str
   const limited = wire.limited(body, Math.max(1, Math.floor(output)), upstream.baseUrl)
   if (limited) return JSON.stringify(limited)
   throw new PlaneRefusal('budget_exceeded', `the budget leaves ${Math.floor(output)} tokens for an answer: too few for this request`)
-}
-
-async function relayAnswer(relay: Relay, answer: Response): Promise<Response> {
-  const isStream = /^text\/event-stream\b/i.test(answer.headers.get('content-type') ?? '')
-  return isStream ? relayStream(relay, answer) : await relayDocument(relay, answer)
 }
 
 const maxErrorBytes = 65_536
@@ -243,10 +240,7 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== ''
 }
 
-type WatchDeps = {
-  readonly plane: { readonly access: Pick<Plane['access'], 'callerOf'>; readonly tasks: Pick<Plane['tasks'], 'get'> }
-  readonly sleep: (ms: number) => Promise<void>
-}
+type WatchDeps = Pick<PassThroughDeps, 'plane' | 'sleep'>
 
 const checkEveryMs = 400
 /** A call ends when the control plane cannot answer for this long. */
@@ -275,7 +269,7 @@ function watchRun(deps: WatchDeps, secret: string, stop: (why: unknown) => void)
       await assertRuns(deps, secret)
       state.blindSince = 0
     } catch (error) {
-      if (isRefusal(error)) return end(error)
+      if (!isPassing(error)) return end(error)
       state.blindSince += checkEveryMs
       if (state.blindSince >= blindMs) end(new PlaneRefusal('unavailable', 'the control plane cannot check whether this run may continue'))
     }
@@ -297,8 +291,4 @@ function watchRun(deps: WatchDeps, secret: string, stop: (why: unknown) => void)
   return () => {
     state.over = true
   }
-}
-
-function isRefusal(error: unknown): boolean {
-  return error instanceof PlaneRefusal && error.code !== 'unavailable' && error.code !== 'too_many'
 }

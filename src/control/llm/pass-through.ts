@@ -136,14 +136,10 @@ const longestMs = 60_000
 
 async function unmeteredCall({ deps, request, connection, upstream, path, method, vendor, text }: UnmeteredCall): Promise<Response> {
   const signal = AbortSignal.any([connection.disconnected, AbortSignal.timeout(longestMs)])
-  const answer = await ask().catch((error: unknown) => {
+  const answer = await askUpstream({ deps, request, upstream, path, method, body: text, signal }).catch((error: unknown) => {
     deps.log('warn', 'llm.upstream', { vendor, error: String(error) })
     return undefined
   })
   if (!answer) return errorAnswer(vendor, { status: 502, code: 'upstream_unreachable', message: `the ${vendor} API cannot be reached` })
   return apiAnswer(vendor, answer, redactorOf(upstream)((await readText(answer, maxDocumentBytes)).text))
-
-  async function ask(): Promise<Response> {
-    return await askUpstream({ deps, request, upstream, path, method, body: text, signal })
-  }
 }

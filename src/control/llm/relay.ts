@@ -191,10 +191,6 @@ function lineEnd(bytes: Uint8Array, at: number): number {
 }
 
 function blockOf(bytes: Uint8Array): EventBlock {
-  return { bytes, data: dataOf(bytes) }
-}
-
-function dataOf(bytes: Uint8Array): string {
   const lines = new TextDecoder().decode(bytes).split(/\r\n|\r|\n/)
-  return lines.flatMap((line) => (line.startsWith('data:') ? [line.slice(line[5] === ' ' ? 6 : 5)] : [])).join('\n')
+  return { bytes, data: lines.flatMap((line) => (line.startsWith('data:') ? [line.slice(line[5] === ' ' ? 6 : 5)] : [])).join('\n') }
 }

@@ -154,7 +154,7 @@ export const openAiResponses: Wire = {
     noteCounts(tally, { input, output: outputOf(usage, { input: 'input_tokens', output: 'output_tokens' }) })
     if (value.object === 'response') noteText(tally, value.output)
     if (typeof value.type === 'string' && value.type.endsWith('.delta')) noteText(tally, value.delta)
-    if (input > 0 && isWhole(value)) tally.whole = true
+    if (input > 0 && (value.object === 'response' || ends.includes(value.type))) tally.whole = true
   },
   isLast: (_, { type }) => ends.includes(type) || type === 'error',
   isExtra: () => false,
@@ -162,10 +162,6 @@ export const openAiResponses: Wire = {
     const response = { id: 'resp_stopped', object: 'response', status: 'failed', error: { code, message }, output: [], usage: null }
     return `event: response.failed\ndata: ${JSON.stringify({ type: 'response.failed', response })}\n\n`
   },
-}
-
-function isWhole({ object, type }: JsonFields): boolean {
-  return object === 'response' || ends.includes(type)
 }
 
 /** The vendor requires at least this many for thinking, and an answer must be longer than its thinking. */

@@ -1,9 +1,9 @@
 /** Keeps the key with which an agent signs its manifests: Ed25519, made once, in a file that only its owner can read. */
 
-import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from 'node:crypto'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { hasCode } from '../../kit/errors.ts'
+import { attempt, hasCode } from '../../kit/errors.ts'
 import { writeKeyOnce } from '../../receipts/key.ts'
 
 export type AgentKey = {
@@ -52,18 +52,10 @@ function createKeyFile(path: string): string {
 }
 
 function keyOf(pem: string, path: string): AgentKey {
-  const key = parsed(pem)
+  const key = attempt(() => createPrivateKey(pem))
   if (key?.asymmetricKeyType !== 'ed25519') throw new Error(`"${path}" holds no Ed25519 key; restore it, or remove it for a new one`)
   const { x = '' } = createPublicKey(key).export({ format: 'jwk' })
   return { publicKey: Buffer.from(x, 'base64url').toString('hex'), sign: (bytes) => sign(null, bytes, key).toString('hex') }
-}
-
-function parsed(pem: string): KeyObject | undefined {
-  try {
-    return createPrivateKey(pem)
-  } catch {
-    return undefined
-  }
 }
 
 /** Lists the points of small order, without their sign: for each of these keys, one signature can fit every text. */

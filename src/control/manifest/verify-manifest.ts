@@ -42,7 +42,7 @@ export function verifyManifest(value: unknown, options: ManifestEvidence = {}): 
     ...keyProblems(manifest, options),
     ...runProblems(manifest, options),
     ...artifactProblems(manifest, options),
-    ...logProblems(manifest, options),
+    ...(options.log ? contentProblem('the log', options.log, manifest.log) : []),
   ]
   return problems.length > 0 ? { ok: false, problems } : { ok: true, manifest, ...extent(manifest, options) }
 }
@@ -78,10 +78,6 @@ function artifactProblems({ artifacts }: SignedManifest, { artifacts: contents }
   const others = [...contents.keys()].filter((name) => !known.has(name))
   const twice = artifacts.length === known.size ? [] : ['an artifact is listed twice']
   return [...problems, ...twice, ...others.map((name) => `the artifact ${JSON.stringify(name)} is not in the manifest`)]
-}
-
-function logProblems({ log }: SignedManifest, { log: content }: ManifestEvidence): readonly string[] {
-  return content ? contentProblem('the log', content, log) : []
 }
 
 function contentProblem(what: string, content: Uint8Array, listed: { readonly digest: string; readonly bytes: number }): readonly string[] {

@@ -15,7 +15,10 @@ export function createAccessPlane(context: PlaneContext): AccessPlane {
     async callerOf(secret) {
       const identified = await store.read(() => callerOfSecret(context, secret))
       const key = identified?.usedKey
-      if (key !== undefined) await store.write(() => noteUse(context, key))
+      if (key !== undefined)
+        await store.write(function* () {
+          yield ['UPDATE agent_keys SET last_used_at = ? WHERE id = ?', [context.now(), key]]
+        })
       return identified?.caller
     },
     identityOf: (caller) => identityOf(context, caller),
@@ -38,9 +41,7 @@ export function createAccessPlane(context: PlaneContext): AccessPlane {
   }
 }
 
-type InForce = Awaited<ReturnType<AccessPlane['operator']>>
-
-function* operatorInForce(id: string, session = ''): Command<InForce> {
+function* operatorInForce(id: string, session = ''): Command<Awaited<ReturnType<AccessPlane['operator']>>> {
   const row = yield* queryOne(
     'SELECT name, digest FROM operators WHERE id = ? AND revoked_at IS NULL AND NOT EXISTS (SELECT 1 FROM ended_sessions WHERE id = ?)',
     [id, session],
@@ -51,10 +52,6 @@ function* operatorInForce(id: string, session = ''): Command<InForce> {
 function* endSession({ now }: PlaneContext, { session, expires }: { readonly session: string; readonly expires: number }): Command<void> {
   yield ['DELETE FROM ended_sessions WHERE expires_at < ?', [now()]]
   yield ['INSERT INTO ended_sessions (id, expires_at) VALUES (?, ?) ON CONFLICT (id) DO NOTHING', [session, expires]]
-}
-
-function* noteUse(context: PlaneContext, key: string): Command<void> {
-  yield ['UPDATE agent_keys SET last_used_at = ? WHERE id = ?', [context.now(), key]]
 }
 
 type KnownCaller = { readonly caller: Caller; readonly usedKey?: string }
@@ -213,10 +210,8 @@ function* firstOperator(
   context: PlaneContext,
   { name, secret }: { readonly name: string; readonly secret?: string | undefined },
 ): Command<NewOperatorToken | undefined> {
-  const exists =
-    secret === undefined
-      ? yield* queryNumber('SELECT COUNT(*) AS value FROM operators WHERE revoked_at IS NULL')
-      : yield* queryNumber('SELECT COUNT(*) AS value FROM operators WHERE digest = ?', [sha256(secret)])
+  const [condition, params] = secret === undefined ? ['revoked_at IS NULL', []] : ['digest = ?', [sha256(secret)]]
+  const exists = yield* queryNumber(`SELECT COUNT(*) AS value FROM operators WHERE ${condition}`, params)
   return exists > 0 ? undefined : yield* addOperator(context, { name, actor: 'control plane', id: newSecretId(context, 'op'), secret })
 }
 
@@ -244,21 +239,17 @@ async function revokeUnseen(context: PlaneContext, { table, id }: UnseenSecret):
     yield* recordEvent(context, { type, actor: 'control plane', agentId, data: { id, unseen: true } })
   }
   for (let tries = 1; tries <= revokeTries; tries += 1) {
-    const isDone = await context.store.write(revoke).then(
-      () => true,
-      () => false,
-    )
-    if (isDone) return
+    try {
+      return await context.store.write(revoke)
+    } catch {}
     await new Promise((resolve) => setTimeout(resolve, revokeEveryMs).unref())
   }
 }
 
-type NewSecret = { readonly secret: string; readonly digest: string }
-
 const secretBytes = 32
 
 /** Makes a secret, of which the plane stores only the SHA-256. `cpo` is for operators, `cpa` for agents, `cpr` for runs. */
-export function newSecret({ randomBytes }: Pick<PlaneContext, 'randomBytes'>, kind: 'cpo' | 'cpa'): NewSecret {
+export function newSecret({ randomBytes }: Pick<PlaneContext, 'randomBytes'>, kind: 'cpo' | 'cpa') {
   const secret = `${kind}_${Buffer.from(randomBytes(secretBytes)).toString('base64url')}`
   return { secret, digest: sha256(secret) }
 }

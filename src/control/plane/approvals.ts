@@ -124,15 +124,9 @@ function* insertApproval(context: PlaneContext, question: ApprovalQuestion): Com
 }
 
 /** Finds the same question of the same run: a run that lost the answer asks again. */
-export function* sameQuestion({
-  runId,
-  operation,
-  details,
-}: Pick<ApprovalQuestion, 'operation' | 'details'> & { readonly runId: string }): Command<Row | undefined> {
-  return yield* queryOne('SELECT * FROM approvals WHERE run_id = ? AND digest = ? ORDER BY id DESC LIMIT 1', [
-    numberOf(runId),
-    operationDigest(operation, details),
-  ])
+export function* sameQuestion(runId: string, { operation, details }: Pick<ApprovalQuestion, 'operation' | 'details'>) {
+  const params = [numberOf(runId), operationDigest(operation, details)]
+  return yield* queryOne('SELECT * FROM approvals WHERE run_id = ? AND digest = ? ORDER BY id DESC LIMIT 1', params)
 }
 
 export type QuestionOwner = { readonly agentId: string; readonly isRun: boolean; readonly isKnown: boolean }
@@ -189,7 +183,8 @@ type ApprovalAnswer = { readonly state: Approval['state']; readonly note: string
 
 function* answer(context: PlaneContext, row: Row, { state, note, actor }: ApprovalAnswer): Command<Row> {
   const answered = (yield* changeState(context, row, { state, note, actor })) ?? row
-  yield* recordAnswer(context, answered, actor)
+  const facts = { note: textOrNull(answered, 'note') }
+  yield* recordApproval(context, answered, { type: `approval.${text(answered, 'state')}`, actor, runId: intOrNull(row, 'run_id'), facts })
   const taskId = intOrNull(row, 'task_id')
   // Without a run the question only named the task, which waits for nothing or for another answer.
   if (taskId === null || row.run_id === null) return answered
@@ -210,15 +205,15 @@ function* changeState(context: PlaneContext, row: Row, { state, note, actor }: A
   )
 }
 
-function* recordAnswer(context: PlaneContext, row: Row, actor: string): Command<void> {
+type ApprovalEvent = { readonly type: string; readonly actor: string; readonly runId?: number | null; readonly facts?: object }
+
+function* recordApproval(context: PlaneContext, row: Row, { facts, ...event }: ApprovalEvent): Command<void> {
   yield* recordEvent(context, {
-    type: `approval.${text(row, 'state')}`,
-    actor,
+    ...event,
     taskId: intOrNull(row, 'task_id'),
-    runId: intOrNull(row, 'run_id'),
     agentId: text(row, 'agent_id'),
     role: textOrNull(row, 'role'),
-    data: { approval_id: idOf('APPR', int(row, 'id')), operation: text(row, 'operation'), note: textOrNull(row, 'note') },
+    data: { approval_id: idOf('APPR', int(row, 'id')), operation: text(row, 'operation'), ...facts },
   })
 }
 
@@ -272,7 +267,7 @@ function* useApproval(context: PlaneContext, { caller, id, digest }: UseCall): C
     })
   const now = context.now()
   yield ["UPDATE approvals SET state = 'used', used_at = ?, used_by = ? WHERE id = ?", [now, signatureOf(caller), int(row, 'id')]]
-  yield* recordUse(context, { row, caller })
+  yield* recordApproval(context, row, { type: 'approval.used', actor: signatureOf(caller) })
   return {
     approval_id: idOf('APPR', int(row, 'id')),
     operation: text(row, 'operation'),
@@ -305,17 +300,6 @@ function assertUsable(context: PlaneContext, row: Row): void {
   if (isOver(context, row)) throw new PlaneRefusal('conflict', `${id} expired; ask for a new approval`, { state: 'expired' })
 }
 
-function* recordUse(context: PlaneContext, { row, caller }: { readonly row: Row; readonly caller: Caller }): Command<void> {
-  yield* recordEvent(context, {
-    type: 'approval.used',
-    actor: signatureOf(caller),
-    taskId: intOrNull(row, 'task_id'),
-    agentId: text(row, 'agent_id'),
-    role: textOrNull(row, 'role'),
-    data: { approval_id: idOf('APPR', int(row, 'id')), operation: text(row, 'operation') },
-  })
-}
-
 function approvalOf(row: Row): Approval {
   return {
     approval_id: idOf('APPR', int(row, 'id')),
@@ -339,8 +323,8 @@ function approvalOf(row: Row): Approval {
 }
 
 /** @throws PlaneRefusal not_found */
-function* readApproval(id: string): Command<Row> {
-  const row = yield* queryOne('SELECT * FROM approvals WHERE id = ?', [numberOf(id)])
+function* readApproval(id: string, lock = ''): Command<Row> {
+  const row = yield* queryOne(`SELECT * FROM approvals WHERE id = ?${lock}`, [numberOf(id)])
   if (!row) throw new PlaneRefusal('not_found', `the approval ${id} does not exist`)
   return row
 }
@@ -349,7 +333,5 @@ function* readApproval(id: string): Command<Row> {
 function* lockApproval({ dialect }: PlaneContext, id: string): Command<Row> {
   const { task_id: taskId } = yield* readApproval(id)
   if (taskId !== null && taskId !== undefined) yield [`SELECT id FROM tasks WHERE id = ?${dialect.forUpdate}`, [taskId]]
-  const row = yield* queryOne(`SELECT * FROM approvals WHERE id = ?${dialect.forUpdate}`, [numberOf(id)])
-  if (!row) throw new PlaneRefusal('not_found', `the approval ${id} does not exist`)
-  return row
+  return yield* readApproval(id, dialect.forUpdate)
 }

@@ -132,6 +132,11 @@ export function whereOf(conditions: readonly (readonly [condition: string, value
   return [where, present.map(({ value }) => value)]
 }
 
+/** Leaves out the columns without a value; those with null stay. */
+export function defined(columns: Readonly<Record<string, Param | undefined>>): Record<string, Param> {
+  return Object.fromEntries(Object.entries(columns).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])))
+}
+
 /** Returns `?, ?, ?` for a list of values. */
 export function marks(values: readonly unknown[]): string {
   return values.map(() => '?').join(', ')

@@ -19,6 +19,7 @@ import {
   text,
   textOrNull,
   time,
+  whereOf,
 } from './command.ts'
 
 /** Lists newest first, where `next` is the `before` of the next page; with `after` oldest first, where `next` is the next `after`. */
@@ -260,19 +261,17 @@ type EventRange = { readonly filter: EventFilter; readonly after?: number; reado
 
 /** Reads oldest first with `after`, otherwise newest first. */
 export function* readEvents({ filter, after, before, limit }: EventRange): Command<readonly Row[]> {
-  const names = (['type', 'task_id', 'run_id', 'agent_id'] as const).filter((name) => filter[name] !== undefined)
-  const conditions = [
-    ...names.map((name) => `${name} = ?`),
+  const { type, task_id, run_id, agent_id } = filter
+  const [where, params] = whereOf([
+    ['type = ?', type],
+    ['task_id = ?', task_id],
+    ['run_id = ?', run_id],
+    ['agent_id = ?', agent_id],
     // The index of the task finds the events of a run, so they need none of their own.
-    ...(filter.run_id === undefined || filter.task_id !== undefined ? [] : ['task_id = (SELECT task_id FROM runs WHERE id = ?)']),
-    ...(after === undefined ? [] : ['id > ?']),
-    ...(before === undefined ? [] : ['id < ?']),
-  ]
-  const params: Param[] = names.map((name) => filter[name] ?? null)
-  if (filter.run_id !== undefined && filter.task_id === undefined) params.push(filter.run_id)
-  if (after !== undefined) params.push(after)
-  if (before !== undefined) params.push(before)
-  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+    ['task_id = (SELECT task_id FROM runs WHERE id = ?)', task_id === undefined ? run_id : undefined],
+    ['id > ?', after],
+    ['id < ?', before],
+  ])
   return yield [`SELECT * FROM events ${where} ORDER BY id ${after === undefined ? 'DESC' : 'ASC'} LIMIT ?`, [...params, limit]]
 }
 

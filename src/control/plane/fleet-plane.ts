@@ -8,6 +8,7 @@ import type { Command, Param, Row } from '../contract/store-port.ts'
 import { newSecret, newSecretId, shownOnce } from './access-plane.ts'
 import { currentDay } from './budget/limits.ts'
 import {
+  defined,
   flag,
   idOf,
   int,
@@ -36,6 +37,10 @@ export function createFleetPlane(context: PlaneContext): FleetPlane {
       return yield* readAgent(context, id)
     })
   const actorOf = (caller: Caller, what: string) => signatureOf(onlyOperator(caller, what))
+  const steered = async (caller: Caller, id: string, verb: string, change: AgentChange) => {
+    const actor = actorOf(caller, `${verb} agents`)
+    return await changed(id, () => steer(context, { actor, id }, change))
+  }
 
   return {
     async list(caller) {
@@ -58,22 +63,11 @@ export function createFleetPlane(context: PlaneContext): FleetPlane {
       const actor = actorOf(caller, 'remove agents')
       await store.write(() => removeAgent(context, { actor, id }))
     },
-    async pause(caller, id, reason) {
-      const actor = actorOf(caller, 'pause agents')
-      return await changed(id, () => pauseAgent(context, { actor, id, reason }))
-    },
-    async resume(caller, id) {
-      const actor = actorOf(caller, 'resume agents')
-      return await changed(id, () =>
-        steer(context, { actor, id }, { type: 'agent.resumed', columns: () => ({ paused: 0, paused_reason: null }) }),
-      )
-    },
-    async wake(caller, id) {
-      const actor = actorOf(caller, 'wake agents')
-      return await changed(id, () =>
-        steer(context, { actor, id }, { type: 'agent.woken', columns: (row) => ({ wakes: int(row, 'wakes') + 1 }) }),
-      )
-    },
+    // A paused agent gets no new task; its running task continues. To stop that one too, an operator cancels it.
+    pause: (caller, id, reason) =>
+      steered(caller, id, 'pause', { type: 'agent.paused', columns: () => ({ paused: 1, paused_reason: reason }), data: { reason } }),
+    resume: (caller, id) => steered(caller, id, 'resume', { type: 'agent.resumed', columns: () => ({ paused: 0, paused_reason: null }) }),
+    wake: (caller, id) => steered(caller, id, 'wake', { type: 'agent.woken', columns: (row) => ({ wakes: int(row, 'wakes') + 1 }) }),
     async report(caller, id, worker, receipts) {
       assertSelf(caller, id, 'report')
       return await changed(id, () => reportAgent(context, { id, worker, receipts }))
@@ -101,9 +95,7 @@ export function createFleetPlane(context: PlaneContext): FleetPlane {
   }
 }
 
-type Receipts = Awaited<ReturnType<FleetPlane['receipts']>>
-
-function* readReceipts(): Command<Receipts> {
+function* readReceipts(): Command<Awaited<ReturnType<FleetPlane['receipts']>>> {
   const rows = yield ['SELECT id, receipts, last_seen_at FROM agents ORDER BY place']
   return rows.map((row) => {
     const receipts = objectOrNull(row, 'receipts')
@@ -141,15 +133,10 @@ function* editAgent(context: PlaneContext, { actor, id, patch }: By<{ readonly p
 
 /** Sets the columns that have a value. Their names come from our own code and from checked requests, never from outside. */
 function* setColumns(id: string, columns: Readonly<Record<string, Param | undefined>>): Command<Row | undefined> {
-  const present = Object.entries(columns).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
+  const present = Object.entries(defined(columns))
   if (present.length === 0) return undefined
   const sets = present.map(([name]) => `${name} = ?`).join(', ')
   return yield* queryOne(`UPDATE agents SET ${sets} WHERE id = ? RETURNING *`, [...present.map(([, value]) => value), id])
-}
-
-/** Gives a paused agent no new task; its running task continues. To stop that one too, an operator cancels it. */
-function pauseAgent(context: PlaneContext, { reason, ...by }: By<{ readonly reason: string }>): Command<void> {
-  return steer(context, by, { type: 'agent.paused', columns: () => ({ paused: 1, paused_reason: reason }), data: { reason } })
 }
 
 type AgentChange = { readonly type: string; readonly columns: (row: Row) => Record<string, Param>; readonly data?: Record<string, unknown> }
@@ -310,10 +297,6 @@ function* runningTasks(context: PlaneContext, id: string | undefined): Command<R
       ${id === undefined ? '' : 'AND runs.agent_id = ?'} ORDER BY runs.id`,
     id === undefined ? [context.now()] : [context.now(), id],
   ]
-  return byAgent(rows)
-}
-
-function byAgent(rows: readonly Row[]): ReadonlyMap<string, RunningTasks> {
   const groups = Map.groupBy(rows, (row) => text(row, 'agent_id'))
   return new Map([...groups].map(([agentId, of]) => [agentId, of.map(runningOf)]))
 }

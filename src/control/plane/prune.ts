@@ -76,23 +76,8 @@ const oldRecords: readonly OldRecords[] = [
   rowsOf('activity', 500, 'activity.task_id'),
   rowsOf('sessions', 500, '(SELECT task_id FROM runs WHERE runs.id = sessions.run_id)'),
   rowsOf('hostd_calls', 100, 'hostd_calls.task_id'),
-  {
-    name: 'logs',
-    atOnce: 10,
-    next: (after, limit) => [`WITH RECURSIVE ${firstOfEach('run_logs')} ${runsIn}`, [after, limit]],
-    *remove(ids) {
-      yield [`DELETE FROM run_logs WHERE run_id IN (${marks(ids)})`, ids]
-      yield [`UPDATE runs SET log_bytes = 0, log_truncated = 1 WHERE id IN (${marks(ids)})`, ids]
-    },
-  },
-  {
-    name: 'artifacts',
-    atOnce: 10,
-    next: (after, limit) => [`WITH RECURSIVE ${firstOfEach('artifacts')} ${runsIn}`, [after, limit]],
-    *remove(ids) {
-      yield [`DELETE FROM artifacts WHERE run_id IN (${marks(ids)})`, ids]
-    },
-  },
+  ofRuns('logs', 'run_logs', 'UPDATE runs SET log_bytes = 0, log_truncated = 1 WHERE id'),
+  ofRuns('artifacts', 'artifacts'),
 ]
 
 function isOpen(taskId: string): string {
@@ -109,6 +94,19 @@ function rowsOf(table: string, atOnce: number, taskId: string): OldRecords {
     ],
     *remove(ids) {
       yield [`DELETE FROM ${table} WHERE id IN (${marks(ids)})`, ids]
+    },
+  }
+}
+
+/** Deletes what a table has of ended runs; `besides` is the beginning of another change to these runs. */
+function ofRuns(name: string, table: string, besides?: string): OldRecords {
+  return {
+    name,
+    atOnce: 10,
+    next: (after, limit) => [`WITH RECURSIVE ${firstOfEach(table)} ${runsIn}`, [after, limit]],
+    *remove(ids) {
+      yield [`DELETE FROM ${table} WHERE run_id IN (${marks(ids)})`, ids]
+      if (besides) yield [`${besides} IN (${marks(ids)})`, ids]
     },
   }
 }

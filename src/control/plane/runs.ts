@@ -5,7 +5,7 @@ import { assertSelf, type Caller, signatureOf } from '../contract/caller.ts'
 import type { Plane, RunPlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import { type ListedRun, type Run, type RunQuery, run, type SessionLine, sessionLine } from '../contract/run-shapes.ts'
-import type { Command, Param, Row } from '../contract/store-port.ts'
+import type { Command, Row } from '../contract/store-port.ts'
 import {
   flag,
   idOf,
@@ -56,10 +56,8 @@ function* getRun(caller: Caller, id: string) {
   return yield* readRun(id)
 }
 
-type RunPage = Awaited<ReturnType<RunPlane['list']>>
-
 /** Lists runs, the newest first. An agent and its runs see their own. */
-function* listRuns(caller: Caller, { task_id, agent_id, state, limit, after }: RunQuery): Command<RunPage> {
+function* listRuns(caller: Caller, { task_id, agent_id, state, limit, after }: RunQuery): Command<Awaited<ReturnType<RunPlane['list']>>> {
   if (caller.kind === 'seed')
     throw new PlaneRefusal('forbidden', 'the shared secret does not read runs; use an operator token or an agent key')
   if (agent_id !== undefined) assertSelf(caller, agent_id, 'list its runs')
@@ -70,7 +68,7 @@ function* listRuns(caller: Caller, { task_id, agent_id, state, limit, after }: R
     ['runs.state = ?', state],
     ['runs.id < ?', after === undefined ? undefined : numberOf(after)],
   ])
-  const rows = yield* readRuns(`${where} ORDER BY runs.id DESC LIMIT ?`, [...params, limit + 1])
+  const rows = yield* withArtifacts(yield [`SELECT ${listed} ${withTitle} ${where} ORDER BY runs.id DESC LIMIT ?`, [...params, limit + 1]])
   const runs = rows.slice(0, limit)
   return { runs, next: rows.length > limit ? (runs.at(-1)?.run_id ?? null) : null }
 }
@@ -103,7 +101,6 @@ const mostOfRun = 16
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
 type NewArtifact = { readonly name: string; readonly digest: string; readonly body: string }
-type StoredArtifact = { readonly name: string; readonly digest: string; readonly bytes: number }
 
 /**
  * Stores an artifact, which never changes afterwards. @throws PlaneRefusal bad_request, too_large, too_many; conflict for another content
@@ -112,7 +109,7 @@ type StoredArtifact = { readonly name: string; readonly digest: string; readonly
 function* putArtifact(
   context: PlaneContext,
   { artifact, ...access }: RunAccess & { readonly artifact: NewArtifact },
-): Command<StoredArtifact> {
+): Command<Awaited<ReturnType<RunPlane['putArtifact']>>> {
   const bytes = checkedBytes(artifact)
   const run = int(yield* lockRun(context, access), 'id')
   const { name, digest, body } = artifact
@@ -123,7 +120,8 @@ function* putArtifact(
       `"${name}" was delivered with other content (sha256 ${text(existing, 'digest')}); give this one another name`,
     )
   if (!existing) {
-    yield* assertRoom(run)
+    const count = yield* queryNumber('SELECT COUNT(*) AS value FROM artifacts WHERE run_id = ?', [run])
+    if (count >= mostOfRun) throw new PlaneRefusal('too_many', `a run has at most ${mostOfRun} artifacts`)
     yield ['INSERT INTO artifacts (run_id, name, digest, bytes, body) VALUES (?, ?, ?, ?, ?)', [run, name, digest, bytes, body]]
   }
   return { name, digest, bytes }
@@ -142,11 +140,6 @@ function checkedBytes({ name, digest, body }: NewArtifact): number {
   if (actual !== digest)
     throw new PlaneRefusal('bad_request', `the content of "${name}" has the digest ${actual}, not the one in the request; send it again`)
   return bytes.length
-}
-
-function* assertRoom(run: number): Command<void> {
-  const count = yield* queryNumber('SELECT COUNT(*) AS value FROM artifacts WHERE run_id = ?', [run])
-  if (count >= mostOfRun) throw new PlaneRefusal('too_many', `a run has at most ${mostOfRun} artifacts`)
 }
 
 /** @throws PlaneRefusal not_found, forbidden */
@@ -354,11 +347,7 @@ const listed = `runs.id, runs.task_id, runs.agent_id, runs.role, runs.attempt, r
   runs.skill, runs.error, runs.log_bytes, runs.log_truncated, runs.changes, CASE WHEN runs.manifest IS NULL THEN 0 ELSE 1 END AS has_manifest, tasks.title AS task_title`
 const withTitle = 'FROM runs JOIN tasks ON tasks.id = runs.task_id'
 
-/** Reads runs as the API sends them. `where` and `params` come from our own code. */
-function* readRuns(where: string, params: readonly Param[]): Command<readonly ListedRun[]> {
-  return yield* withArtifacts(yield [`SELECT ${listed} ${withTitle} ${where}`, params])
-}
-
+/** Returns runs as the API sends them. */
 function* withArtifacts(rows: readonly Row[]): Command<readonly ListedRun[]> {
   const ids = rows.map((row) => int(row, 'id'))
   const artifacts =

@@ -90,11 +90,15 @@ function* lockSchedule({ dialect }: PlaneContext, id: string): Command<Row> {
   return row
 }
 
-type ScheduleEvent = { readonly type: string; readonly actor: string; readonly row: Row }
+type ScheduleEvent = { readonly type: string; readonly actor?: string; readonly row: Row; readonly facts?: object }
 
-function* recordSchedule(context: PlaneContext, { type, actor, row }: ScheduleEvent): Command<void> {
-  const data = { schedule_id: scheduleId(int(row, 'id')), name: text(row, 'name') }
+function* recordSchedule(context: PlaneContext, { type, row, facts, actor = actorOf(row) }: ScheduleEvent): Command<void> {
+  const data = { schedule_id: scheduleId(int(row, 'id')), name: text(row, 'name'), ...facts }
   yield* recordEvent(context, { type, actor, role: draftOf(row).task.role, data })
+}
+
+function actorOf(row: Row): string {
+  return `schedule ${text(row, 'name')}`
 }
 
 /** With `run-all` a schedule that missed more than this in a month skips the oldest. */
@@ -139,8 +143,9 @@ function* takeStep(context: PlaneContext, number: number): Command<boolean> {
     yield* setNext(number, nextDue(timing, step.checked))
     return false
   }
-  if (step.do === 'fire') yield* createDueTask(context, { row, due: step.due, passedOver: step.passedOver })
-  else yield* recordSkipped(context, { row, step })
+  const times = { due_at: new Date(step.due).toISOString(), passed_over: step.passedOver }
+  if (step.do === 'fire') yield* createDueTask(context, { row, due: step.due, times })
+  else yield* recordSchedule(context, { type: `schedule.${step.state}`, row, facts: times })
   yield* setNext(number, nextDue(timing, step.due))
   return true
 }
@@ -172,18 +177,18 @@ function* setNext(number: number, next: number | undefined): Command<void> {
   yield ['UPDATE schedules SET next_at = ? WHERE id = ?', [next ?? null, number]]
 }
 
-type DueTask = { readonly row: Row; readonly due: number; readonly passedOver: number }
+type DueTask = { readonly row: Row; readonly due: number; readonly times: object }
 
 /** Creates the task of a due time. It writes the row in `fired` first, so that no daemon or clock fires that time again. */
-function* createDueTask(context: PlaneContext, { row, due, passedOver }: DueTask): Command<void> {
-  const [id, now, actor] = [int(row, 'id'), context.now(), `schedule ${text(row, 'name')}`]
+function* createDueTask(context: PlaneContext, { row, due, times }: DueTask): Command<void> {
+  const [id, now, actor] = [int(row, 'id'), context.now(), actorOf(row)]
   const isNew = yield* queryOne(
     'INSERT INTO fired (schedule_id, due_at, at) VALUES (?, ?, ?) ON CONFLICT (schedule_id, due_at) DO NOTHING RETURNING due_at',
     [id, due, now],
   )
   if (!isNew) return
   const { task } = draftOf(row)
-  const schedule = { schedule_id: scheduleId(id), name: text(row, 'name'), due_at: new Date(due).toISOString(), passed_over: passedOver }
+  const schedule = { schedule_id: scheduleId(id), name: text(row, 'name'), ...times }
   const draft = { ...task, context: { ...task.context, schedule } }
   const created = yield* createTask(context, { kind: 'operator', id: 'schedules', name: 'schedules' }, draft, actor)
   const taskId = numberOf(created.task_id)
@@ -192,33 +197,11 @@ function* createDueTask(context: PlaneContext, { row, due, passedOver }: DueTask
   yield* recordEvent(context, { type: 'schedule.fired', actor, taskId, role: task.role, data: schedule })
 }
 
-type SkippedTime = { readonly row: Row; readonly step: Extract<ScheduleStep, { readonly do: 'leave' }> }
-
-function* recordSkipped(context: PlaneContext, { row, step }: SkippedTime): Command<void> {
-  yield* recordEvent(context, {
-    type: `schedule.${step.state}`,
-    actor: `schedule ${text(row, 'name')}`,
-    role: draftOf(row).task.role,
-    data: {
-      schedule_id: scheduleId(int(row, 'id')),
-      name: text(row, 'name'),
-      due_at: new Date(step.due).toISOString(),
-      passed_over: step.passedOver,
-    },
-  })
-}
-
 function* passOver(context: PlaneContext, { number, error }: { readonly number: number; readonly error: string }): Command<void> {
   const due = yield* lockDue(context, number)
   if (!due) return
   yield* setNext(number, nextDue(due.timing, context.now()))
-  const data = { schedule_id: scheduleId(number), name: text(due.row, 'name'), error }
-  yield* recordEvent(context, {
-    type: 'schedule.failed',
-    actor: `schedule ${text(due.row, 'name')}`,
-    role: draftOf(due.row).task.role,
-    data,
-  })
+  yield* recordSchedule(context, { type: 'schedule.failed', row: due.row, facts: { error } })
 }
 
 function scheduleId(number: number): string {

@@ -1,14 +1,7 @@
 /** Serves the budgets: limits, a forecast and the ledger to operators, reservations to runs; and wakes tasks that wait for budget. */
 
 import { type Caller, onlyOperator, onlyRun, signatureOf } from '../contract/caller.ts'
-import {
-  type Budget,
-  type BudgetPatch,
-  type BudgetSettings,
-  type LedgerEntry,
-  type LedgerQuery,
-  ledgerEntry,
-} from '../contract/fleet-shapes.ts'
+import { type Budget, type BudgetPatch, type LedgerEntry, type LedgerQuery, ledgerEntry } from '../contract/fleet-shapes.ts'
 import type { BudgetPlane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Row } from '../contract/store-port.ts'
@@ -23,7 +16,7 @@ import {
   shortageRefusal,
   type Used,
   unused,
-  usedOf,
+  usedByScope,
   writeBudgetSettings,
 } from './budget/limits.ts'
 import {
@@ -112,22 +105,13 @@ function* readBudget(context: PlaneContext): Command<Budget> {
     spent_today: all.spent,
     reserved: all.reserved,
     remaining: all.remaining,
-    hard_limit_exceeded: isUsedUp(settings.daily_tokens, all.spent),
+    hard_limit_exceeded: settings.daily_tokens !== null && all.spent >= settings.daily_tokens,
     roles: scopesOfKind('role', { limits: new Map(Object.entries(settings.allocation)), used }),
     agents: scopesOfKind('agent', { limits: yield* agentLimits(), used }),
     forecast_today: forecastOf(all.spent, { now, day }),
     days: yield* lastDays(day.day),
     blocked_tasks: yield* queryNumber("SELECT COUNT(*) AS value FROM tasks WHERE status = 'budget_blocked'"),
   }
-}
-
-/** Tells whether nothing more may be spent today. */
-function isUsedUp(limit: BudgetSettings['daily_tokens'], spent: number): boolean {
-  return limit !== null && spent >= limit
-}
-
-function usedByScope(rows: readonly Row[]): ReadonlyMap<string, Used> {
-  return new Map(rows.map((row) => [text(row, 'scope'), usedOf(row)]))
 }
 
 function* agentLimits(): Command<ReadonlyMap<string, number | null>> {
@@ -204,12 +188,8 @@ export async function rolloverBudget(context: PlaneContext): Promise<void> {
 }
 
 function* isSameDay(context: PlaneContext): Command<boolean> {
-  return (yield* lastDay()) === (yield* currentDay(context)).day
-}
-
-function* lastDay(): Command<string | undefined> {
   const row = yield* queryOne("SELECT value FROM settings WHERE name = 'budget_day'")
-  return row && text(row, 'value')
+  return row?.value === (yield* currentDay(context)).day
 }
 
 function* beginDay(context: PlaneContext): Command<void> {

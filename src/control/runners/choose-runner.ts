@@ -1,10 +1,6 @@
 /** Chooses the runner of a worker: the one that was named, else pi if its program is found, else our own. */
 
-import { aiderRunner } from './aider-runner.ts'
-import { claudeRunner } from './claude-runner.ts'
-import { codexRunner } from './codex-runner.ts'
-import { commandRunner } from './command-runner.ts'
-import { piRunner } from './pi-runner.ts'
+import { aiderRunner, claudeRunner, codexRunner, commandRunner, piRunner } from './foreign-runners.ts'
 import { type ForeignRunner, type RunnerName, type RunnerSupport, runnerNames } from './runner.ts'
 
 export type RunnerChoice = {

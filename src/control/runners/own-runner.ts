@@ -10,10 +10,8 @@ import { digest } from '../../kit/sha256.ts'
 import { cut } from '../../kit/text.ts'
 import type { AgentEvent, Usage } from '../../runtime/event.ts'
 import { type Grant, type Meter, type Provider, ProviderFailure, type Question, type Quote } from '../../runtime/port.ts'
-import type { ActivityPost, ActivityReply, Approval, ApprovedOperation } from '../contract/activity-shapes.ts'
-import type { Reservation, ReserveRequest, Settled, SettleRequest } from '../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
-import type { OwnRun, OwnRunRequest, OwnRunResult } from './runner.ts'
+import type { OwnRun, OwnRunPort, OwnRunRequest, OwnRunResult } from './runner.ts'
 
 type OwnRunnerOptions = {
   readonly host: Pick<Host, 'conversation' | 'records'>
@@ -66,9 +64,8 @@ function choiceOf({ session }: OwnRunRequest): ConversationChoice {
 async function converse(options: OwnRunnerOptions, request: OwnRunRequest, conversation: Conversation): Promise<OwnRunResult> {
   const { run, task, log, signal } = request
   const state: { answer?: string; waits?: string } = {}
-  const questions = ownApprovals({
-    ...{ agentId: options.agentId, taskId: task.task_id, conversation, redact: options.setup.redactor.json },
-    ...{ approvals: run.approvals, use: run.useApproval, activity: run.activity },
+  const decide = ownApprovals({
+    ...{ agentId: options.agentId, taskId: task.task_id, conversation, run, redact: options.setup.redactor.json },
   })
   const message = request.skillIndex === '' ? request.prompt : `${request.prompt}\nSkills:\n${request.skillIndex}\n`
   for await (const event of conversation.run(message, signal)) {
@@ -76,7 +73,7 @@ async function converse(options: OwnRunnerOptions, request: OwnRunRequest, conve
     if (event.type === 'done' && event.result !== undefined) state.answer = event.result
     const question = event.type === 'approval_gate' ? conversation.gate(event.gateId) : undefined
     if (event.type !== 'approval_gate' || !question) continue
-    const waits = await questions.decide(event.gateId, question)
+    const waits = await decide(event.gateId, question)
     if (waits === undefined) continue
     state.waits = waits
     conversation.cancel('control plane')
@@ -117,45 +114,37 @@ type ApprovalsAsked = {
   readonly agentId: string
   readonly taskId: string
   readonly conversation: Pick<Conversation, 'approve' | 'changesOf'>
-  readonly approvals: (taskId: string) => Promise<readonly Approval[]>
-  readonly use: (id: string, digest: string) => Promise<ApprovedOperation>
-  readonly activity: (post: ActivityPost) => Promise<ActivityReply>
+  readonly run: Pick<OwnRunPort, 'approvals' | 'useApproval' | 'activity'>
   readonly redact: <T>(json: T) => T
-}
-
-type OwnApprovals = {
-  /** Decides an open question. @returns the id of the approval that the run now waits for, and then has to end */
-  decide(gateId: string, question: Question): Promise<string | undefined>
 }
 
 const mostInput = 16_000
 
-function ownApprovals(asked: ApprovalsAsked): OwnApprovals {
-  const { conversation, approvals, use, activity, agentId, taskId } = asked
+/** Returns what decides an open question, and returns the id of the approval that the run now waits for, and then has to end. */
+function ownApprovals(asked: ApprovalsAsked): (gateId: string, question: Question) => Promise<string | undefined> {
+  const { conversation, run, agentId, taskId } = asked
   const allow = (gateId: string, by: string, note: string) => conversation.approve(gateId, { allow: true, by, note })
 
-  return {
-    async decide(gateId, question) {
-      if (await conversation.changesOf(gateId)) return void (await allow(gateId, 'worker', 'only in the copy of this run'))
-      const operation = operationOf(question, asked)
-      const operationDigest = digest(operation)
-      const known = (await approvals(taskId)).find((each) => each.digest === operationDigest && each.state === 'approved')
-      if (known) {
-        const { approval_id, note } = await use(known.approval_id, operationDigest)
-        return void (await allow(gateId, `operator (${approval_id})`, note ?? ''))
-      }
-      const reply = await activity({
-        ...{ event_type: 'approval_request', agent_id: agentId, task_id: taskId, estimated_tokens: 0 },
-        ...operation,
-        reasoning: cut(question.judgement.reason, 4_000),
-      })
-      await conversation.approve(gateId, {
-        allow: false,
-        by: 'control plane',
-        note: `an operator was asked (${reply.approval_id}); stop here`,
-      })
-      return reply.approval_id ?? 'an approval'
-    },
+  return async (gateId, question) => {
+    if (await conversation.changesOf(gateId)) return void (await allow(gateId, 'worker', 'only in the copy of this run'))
+    const operation = operationOf(question, asked)
+    const operationDigest = digest(operation)
+    const known = (await run.approvals(taskId)).find((each) => each.digest === operationDigest && each.state === 'approved')
+    if (known) {
+      const { approval_id, note } = await run.useApproval(known.approval_id, operationDigest)
+      return void (await allow(gateId, `operator (${approval_id})`, note ?? ''))
+    }
+    const reply = await run.activity({
+      ...{ event_type: 'approval_request', agent_id: agentId, task_id: taskId, estimated_tokens: 0 },
+      ...operation,
+      reasoning: cut(question.judgement.reason, 4_000),
+    })
+    await conversation.approve(gateId, {
+      allow: false,
+      by: 'control plane',
+      note: `an operator was asked (${reply.approval_id}); stop here`,
+    })
+    return reply.approval_id ?? 'an approval'
   }
 }
 
@@ -167,9 +156,7 @@ function operationOf({ call, judgement }: Question, { redact }: ApprovalsAsked) 
   return { operation: cut(redact(`${call.name}: ${judgement.summary}`), 1_900), details }
 }
 
-type RunBudget = {
-  reserve(request: ReserveRequest): Promise<Reservation>
-  settle(request: SettleRequest): Promise<Settled>
+type RunBudget = Pick<OwnRunPort, 'reserve' | 'settle'> & {
   /** Returns the tokens that the run may still spend; null without a limit. */
   remaining(): Promise<number | null>
 }

@@ -2,12 +2,8 @@
 
 import { describe, expect, test } from 'bun:test'
 import type { Task } from '../contract/task-shapes.ts'
-import { aiderRunner, splitFlags } from './aider-runner.ts'
 import { chooseRunner, type RunnerChoice } from './choose-runner.ts'
-import { claudeRunner } from './claude-runner.ts'
-import { codexRunner } from './codex-runner.ts'
-import { commandRunner } from './command-runner.ts'
-import { piRunner } from './pi-runner.ts'
+import { aiderRunner, claudeRunner, codexRunner, commandRunner, piRunner, splitFlags } from './foreign-runners.ts'
 import type { ForeignRunner, RunnerTask } from './runner.ts'
 
 const mcpServer = { command: '/usr/bin/skills', args: ['serve'] }

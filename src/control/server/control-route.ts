@@ -71,7 +71,6 @@ function assertNoKey(asked: RequestParts): void {
 
 export type ControlApi = Api<Caller>
 
-/** Holds what the routes of the control plane share. */
 export type ControlServer = {
   readonly plane: Plane
   readonly version: string
@@ -86,5 +85,4 @@ export type ControlServer = {
   readonly log: (level: 'info' | 'warn' | 'error', event: string, fields?: object) => void
 }
 
-/** Adds the routes of one topic. */
 export type ControlRoutes = (app: ControlApi, server: ControlServer, quick: QuickRoutes<Caller>) => void

@@ -6,7 +6,6 @@ import type { Caller } from '../contract/caller.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 
 export type Counters = {
-  /** Counts an answer with this status. */
   answered(status: number): void
   /** Counts a request that stays open; returns a function that ends it. @throws PlaneRefusal too_many, never for an operator */
   began(what: 'stream' | 'poll', caller: Caller): () => void
@@ -78,20 +77,13 @@ function createShares() {
 /** Allows far more than an agent reports, and far less than would fill a disk in a night. */
 const rate = { perSecond: 20, burst: 1_000 }
 
-type ReportRate = {
-  /** Counts a report; operators are exempt. @throws PlaneRefusal too_many */
-  take(caller: Caller): void
-}
-
-export function createReportRate(now: () => number): ReportRate {
+/** Returns a function that counts a report; operators are exempt. @throws PlaneRefusal too_many */
+export function createReportRate(now: () => number): (caller: Caller) => void {
   const limit = createRateLimit({ ...rate, now })
-  return {
-    take(caller) {
-      const seconds = caller.kind === 'operator' ? undefined : limit.take(caller.id)
-      if (seconds === undefined) return
-      throw new PlaneRefusal('too_many', `${caller.id} reports more than ${rate.perSecond} times a second; try again in ${seconds} s`, {
-        retry_after_ms: seconds * 1_000,
-      })
-    },
+  return (caller) => {
+    const seconds = caller.kind === 'operator' ? undefined : limit.take(caller.id)
+    if (seconds === undefined) return
+    const why = `${caller.id} reports more than ${rate.perSecond} times a second; try again in ${seconds} s`
+    throw new PlaneRefusal('too_many', why, { retry_after_ms: seconds * 1_000 })
   }
 }

@@ -3,7 +3,6 @@
 import { join } from 'node:path'
 import { version } from '../../../package.json'
 import type { KeyedRequest, ReplyState, ReplyStore } from '../../http/contract.ts'
-import type { ListenOptions } from '../../http/listen.ts'
 import type { RawAnswers } from '../../http/serve-api.ts'
 import { sleep } from '../../kit/abort.ts'
 import { traceOf } from '../../kit/errors.ts'
@@ -11,34 +10,28 @@ import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Plane } from '../contract/plane.ts'
 import type { BatchKey, Command, Row, Store } from '../contract/store-port.ts'
 import { callHostd, listOps } from '../hostd/client.ts'
-import { createHostdProxy, type HostdProxy } from '../hostd/hostd-proxy.ts'
+import { createHostdProxy } from '../hostd/hostd-proxy.ts'
 import { createLlmPassThrough } from '../llm/pass-through.ts'
 import { upstreamsOf } from '../llm/upstream-call.ts'
 import { createPlane } from '../plane/create-plane.ts'
 import { openPostgres } from '../store/open-postgres.ts'
 import { openSqlite } from '../store/open-sqlite.ts'
 import { type ControlEnvironment, type ControlSettings, controlSettings } from './control-options.ts'
-import type { ControlServer } from './control-route.ts'
-import { type ServedControl, serveControl } from './serve-control.ts'
+import { type ServeControlOptions, serveControl } from './serve-control.ts'
 
-export type OpenControlOptions = {
+/**
+ * Defaults: `host` 127.0.0.1; `port` CONTROLPLANE_API_PORT, or 3100; `hostd` that of CONTROLPLANE_HOSTD_SOCKET; `models` the upstreams of the
+ * environment.
+ */
+export type OpenControlOptions = Partial<
+  Pick<ServeControlOptions, 'host' | 'port' | 'tls' | 'allowedHosts' | 'compatFrom' | 'hostd' | 'models'>
+> & {
   readonly env: ControlEnvironment
   /** The home of this user's BraidClaw; SQLite uses its folder `control`. */
   readonly home: string
-  /** Default: 127.0.0.1. */
-  readonly host?: string
-  /** Default: CONTROLPLANE_API_PORT, or 3100; 0 takes any free one. */
-  readonly port?: number
-  readonly tls?: ListenOptions['tls']
-  readonly allowedHosts?: readonly string[]
-  readonly compatFrom?: readonly string[]
-  readonly log: ControlServer['log']
+  readonly log: ServeControlOptions['log']
   readonly now?: () => number
   readonly random?: () => number
-  /** Default: the hostd of CONTROLPLANE_HOSTD_SOCKET. */
-  readonly hostd?: HostdProxy
-  /** Default: the upstreams of the environment. */
-  readonly models?: RawAnswers
   readonly tickMs?: number
 }
 
@@ -70,37 +63,32 @@ export async function openControl(options: OpenControlOptions): Promise<OpenedCo
       mostTokensOfReport: settings.mostTokensOfReport,
     })
     if (settings.operatorToken !== undefined) await plane.access.firstOperator('environment', settings.operatorToken)
-    const served = serve({ options, settings, store, plane, now })
+    const served = serveControl({
+      ...{ plane, version, now, log },
+      hostd: options.hostd ?? createHostdProxy({ socket: settings.hostdSocket, plane, call: callHostd, list: listOps, now }),
+      models: options.models ?? modelsOf(options, plane),
+      tls: options.tls,
+      host: options.host ?? '127.0.0.1',
+      port: options.port ?? settings.port,
+      allowedHosts: options.allowedHosts ?? [],
+      sharedSecret: settings.sharedSecret,
+      compatFrom: options.compatFrom ?? [],
+      replies: createReplyStore({ store, now, daemon: crypto.randomUUID() }),
+      isReachable: () => store.reachable,
+    })
     const ticker = startTicker(plane.tick, options.tickMs ?? 1_000, (error) => log('error', 'tick failed', { why: traceOf(error) }))
-    return { url: served.url, port: served.port, plane, engine: store.dialect.engine, close: () => closeAll({ served, ticker, store }) }
+    return {
+      ...{ url: served.url, port: served.port, plane, engine: store.dialect.engine },
+      async close() {
+        await served.close(finishMs)
+        await ticker.stop()
+        await store.close()
+      },
+    }
   } catch (error) {
     await store.close()
     throw error
   }
-}
-
-type ServeInput = {
-  readonly options: OpenControlOptions
-  readonly settings: ControlSettings
-  readonly store: Store
-  readonly plane: Plane
-  readonly now: () => number
-}
-
-function serve({ options, settings, store, plane, now }: ServeInput): ServedControl {
-  return serveControl({
-    ...{ plane, version, now, log: options.log },
-    hostd: options.hostd ?? hostdOf(settings, plane, now),
-    models: options.models ?? modelsOf(options, plane),
-    tls: options.tls,
-    host: options.host ?? '127.0.0.1',
-    port: options.port ?? settings.port,
-    allowedHosts: options.allowedHosts ?? [],
-    sharedSecret: settings.sharedSecret,
-    compatFrom: options.compatFrom ?? [],
-    replies: createReplyStore({ store, now, daemon: crypto.randomUUID() }),
-    isReachable: () => store.reachable,
-  })
 }
 
 async function openStore({ databaseUrl }: ControlSettings, { home, log, now, random }: OpenControlOptions): Promise<Store> {
@@ -108,21 +96,9 @@ async function openStore({ databaseUrl }: ControlSettings, { home, log, now, ran
   return openPostgres({ url: databaseUrl, log, now, random })
 }
 
-function hostdOf({ hostdSocket }: ControlSettings, plane: Plane, now: () => number): HostdProxy {
-  return createHostdProxy({ socket: hostdSocket, plane, call: callHostd, list: listOps, now })
-}
-
 function modelsOf({ env, log, now = Date.now }: OpenControlOptions, plane: Plane): RawAnswers {
   const fetchFor = (baseUrl: string) => createProviderFetch({ baseUrl })
   return createLlmPassThrough({ plane, upstreams: upstreamsOf(env), fetchFor, sleep: Bun.sleep, now, log })
-}
-
-type ServerParts = { readonly served: ServedControl; readonly ticker: ReturnType<typeof startTicker>; readonly store: Store }
-
-async function closeAll({ served, ticker, store }: ServerParts): Promise<void> {
-  await served.close(finishMs)
-  await ticker.stop()
-  await store.close()
 }
 
 /** Runs ticks, one at a time. `stop` resolves when none is running any more. */

@@ -38,22 +38,13 @@ export const madeAt = z.object({ id: madeId })
 
 const view = { view: z.optional(z.enum(['full', 'seed'])) }
 
-export function taskListQuery() {
-  const flag = z.optional(z.enum(['true', 'false']).transform((word) => word === 'true'))
-  return z.object({ ...taskQuery.shape, ...view, open: flag, brief: flag, limit: limit() })
-}
+const flag = z.optional(z.enum(['true', 'false']).transform((word) => word === 'true'))
 
-export function approvalListQuery() {
-  return z.object({ ...approvalQuery.shape, ...view, limit: limit() })
-}
-
-export function runListQuery() {
-  return z.object({ ...runQuery.shape, limit: limit() })
-}
-
-export function eventListQuery() {
-  return z.object({ ...eventQuery.shape, after: z.optional(whole(1e15)), before: z.optional(whole(1e15)), limit: limit() })
-}
+export const taskListQuery = z.object({ ...taskQuery.shape, ...view, open: flag, brief: flag, limit: limit() })
+export const approvalListQuery = z.object({ ...approvalQuery.shape, ...view, limit: limit() })
+export const runListQuery = z.object({ ...runQuery.shape, limit: limit() })
+const eventId = z.optional(whole(1e15))
+export const eventListQuery = z.object({ ...eventQuery.shape, after: eventId, before: eventId, limit: limit() })
 
 export const note = z.strictObject({ note: z.string().max(2_000).default('') })
 /** Posts whose path says everything have this body. */

@@ -37,7 +37,6 @@ export function createMcpServer(tool: McpTool, version: string): (line: string) 
   }
 }
 
-/** Reads lines until the input ends. */
 export async function serveMcp(
   answer: (line: string) => Promise<string | undefined>,
   io: { readonly input: AsyncIterable<Uint8Array>; readonly write: (text: string) => unknown },

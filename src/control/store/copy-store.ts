@@ -5,12 +5,8 @@ import type { Command, Param, Row, Store } from '../contract/store-port.ts'
 import { openSqlite, type SqliteOptions } from './open-sqlite.ts'
 import { migrations } from './schema.ts'
 
-type BackupOptions = {
-  readonly store: Store
-  /** A file that does not exist yet. Only its owner may read it: it holds the texts of all tasks, and digests of keys. */
-  readonly path: string
-  readonly log: SqliteOptions['log']
-}
+/** For a backup `path` is a file that does not exist yet: only its owner may read it, because it holds the texts of all tasks, and digests of keys. */
+type BackupOptions = Pick<SqliteOptions, 'path' | 'log'> & { readonly store: Store }
 
 /**
  * Writes a backup. A running daemon may write meanwhile: SQLite copies one state of the database. From PostgreSQL the tables are copied one
@@ -26,16 +22,8 @@ export async function backup({ store, path, log }: BackupOptions): Promise<reado
   }
 }
 
-type RestoreOptions = {
-  /** The file that `backup` wrote. */
-  readonly path: string
-  /** An empty store of either engine. */
-  readonly store: Store
-  readonly log: SqliteOptions['log']
-}
-
-/** Restores a backup. @returns what both hold. @throws PlaneRefusal conflict when the store is not empty, not_found without the file */
-export async function restore({ path, store, log }: RestoreOptions): Promise<readonly TableDigest[]> {
+/** Restores a backup into an empty store of either engine. @returns what both hold. @throws PlaneRefusal conflict when the store is not empty, not_found without the file */
+export async function restore({ path, store, log }: BackupOptions): Promise<readonly TableDigest[]> {
   if (!(await Bun.file(path).exists())) throw new PlaneRefusal('not_found', `the backup "${path}" does not exist`)
   const copy = await openSqlite({ path, log })
   try {
@@ -62,7 +50,9 @@ const UNFINISHED = 'copy_unfinished'
 export async function copyStore({ from, to, copied = () => {} }: Copy): Promise<readonly TableDigest[]> {
   await to.write(() => prepareTarget())
   for (const table of tables()) copied(table.name, await copyTable(from, to, table))
-  await to.write(() => clearUnfinished())
+  await to.write(function* () {
+    yield ['DELETE FROM settings WHERE name = ?', [UNFINISHED]]
+  })
   const [source, target] = [await digests(from), await digests(to)]
   const different = differences(source, target)
   if (different.length === 0) return target
@@ -87,10 +77,6 @@ function* assertEmpty({ name }: Table): Command<void> {
 
 function* markUnfinished(): Command<void> {
   yield ["INSERT INTO settings (name, value) VALUES (?, '1') ON CONFLICT (name) DO UPDATE SET value = '1'", [UNFINISHED]]
-}
-
-function* clearUnfinished(): Command<void> {
-  yield ['DELETE FROM settings WHERE name = ?', [UNFINISHED]]
 }
 
 async function copyTable(from: Store, to: Store, table: Table): Promise<number> {
@@ -128,13 +114,9 @@ async function digestOf(store: Store, table: Table): Promise<TableDigest> {
   let rows = 0
   for await (const page of pagesOf(store, table)) {
     rows += page.length
-    for (const row of page) hash.update(lineOf(row, table))
+    for (const row of page) hash.update(`${JSON.stringify(table.columns.map((column) => row[column] ?? null))}\n`)
   }
   return { table: table.name, rows, digest: hash.digest('hex') }
-}
-
-function lineOf(row: Row, { columns }: Table): string {
-  return `${JSON.stringify(columns.map((column) => row[column] ?? null))}\n`
 }
 
 /** Returns the names of the tables whose rows differ, with both counts, for a message. */

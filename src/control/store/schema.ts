@@ -109,7 +109,8 @@ export function* bringUpToDate(engine: Engine): Command<number> {
   // Two daemons may start at once, and CREATE TABLE IF NOT EXISTS alone is not safe against that in PostgreSQL.
   if (engine === 'postgres') yield ['SELECT pg_advisory_xact_lock(3100)']
   yield ['CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)']
-  const version = yield* schemaVersion()
+  const [row] = yield ['SELECT version FROM schema_version']
+  const version = Number(row?.version ?? 0)
   if (version > migrations.length) throw newerSchema(version)
   for (const statement of migrations.slice(version).flat()) yield [adaptToEngine(engine, statement)]
   if (version === 0) yield ['INSERT INTO schema_version (version) VALUES (?)', [migrations.length]]
@@ -120,11 +121,6 @@ export function* bringUpToDate(engine: Engine): Command<number> {
 /** Adapts the key: in SQLite only INTEGER makes it the number of the row itself; BIGINT would keep a second tree for it. */
 function adaptToEngine(engine: Engine, statement: string): string {
   return engine === 'sqlite' ? statement.replace('id BIGINT PRIMARY KEY', 'id INTEGER PRIMARY KEY') : statement
-}
-
-function* schemaVersion(): Command<number> {
-  const [row] = yield ['SELECT version FROM schema_version']
-  return Number(row?.version ?? 0)
 }
 
 function newerSchema(version: number): PlaneRefusal {

@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Host, Setup } from '../../host/api.ts'
+import type { Setup } from '../../host/api.ts'
 import { openHost } from '../../host/open/open-host.ts'
 import { workspaceOf } from '../../host/setup/workspace-folder.ts'
 import type { SourcedTool, ToolSelection, ToolSource } from '../../host/toolset/contract.ts'
@@ -25,11 +25,13 @@ import { openWaitingChanges } from './changes/waiting-changes.ts'
 import { createCopies, tidyParked } from './changes/workspace-copies.ts'
 import { identify } from './identify.ts'
 import { openWorker } from './open-worker.ts'
-import { noSkills, type Skills, type Worker, type WorkerRunner } from './worker-options.ts'
+import { noSkills, type Skills, type Worker, type WorkerOptions, type WorkerRunner } from './worker-options.ts'
 import { placesOf, takeOverOlder } from './worker-places.ts'
 import { clientPort } from './worker-port.ts'
 
-export type OwnWorkerOptions = {
+export type OwnWorkerOptions = Partial<
+  Pick<WorkerOptions, 'model' | 'once' | 'labels' | 'leaseSeconds' | 'network' | 'readable' | 'graceMs'>
+> & {
   /** The tasks are about `config.workspaceDir`; the command takes it from CONTROLPLANE_WORKSPACE_CWD. */
   readonly setup: Setup
   /** Must equal the role that the control plane knows, which is the default. */
@@ -40,13 +42,6 @@ export type OwnWorkerOptions = {
   readonly runner?: string | undefined
   /** Holds the program and its arguments for the runner "command". */
   readonly command?: readonly string[] | undefined
-  readonly model?: string | undefined
-  readonly once?: boolean | undefined
-  readonly labels?: readonly string[] | undefined
-  readonly leaseSeconds?: number | undefined
-  readonly network?: 'control' | 'host' | undefined
-  readonly readable?: readonly string[] | undefined
-  readonly graceMs?: number | undefined
   /** The guarded fetch. */
   readonly fetch: typeof fetch
   /** Default: CONTROLPLANE_API_URL, else http://127.0.0.1:3100. */
@@ -109,7 +104,7 @@ export async function openOwnWorker(options: OwnWorkerOptions): Promise<OpenedWo
     copyWorkspace: createCopies({ host, setup, folder: places.copies, agentId, onKept: waiting.add }),
     tidyCopies: (readTask) => tidyParked(places.copies, readTask),
     reportDecided: waiting.reportDecided,
-    receipts: () => receiptsOf(host, setup),
+    receipts: () => ({ enabled: setup.config.receipts.enabled, ...(host.receipts() ?? { count: 0 }) }),
     manifest: manifestMaker({ key, host: hostname(), version: options.version, platform: `${process.platform}-${process.arch}` }),
     facts: { version: options.version, signing_key: key.publicKey },
     clock: { now: Date.now, monotonic: () => performance.now(), random: Math.random },
@@ -137,10 +132,6 @@ function reachOf(options: OwnWorkerOptions): PlaneReach | (OpenedWorker & { read
 
 function refused(message: string) {
   return { ok: false, message } as const
-}
-
-function receiptsOf(host: Host, { config }: Setup): Record<string, unknown> {
-  return { enabled: config.receipts.enabled, ...(host.receipts() ?? { count: 0 }) }
 }
 
 const longestMs = 10_000

@@ -143,7 +143,8 @@ async function heartbeat(heart: HeartbeatOptions): Promise<WorkerEnd> {
         await sleep(inactiveMs, closing)
         continue
       }
-      await sleep(retryAfter(error) ?? state.wait * (0.5 + clock.random() / 2), closing)
+      const retryMs = error instanceof PlaneRefusal ? error.details.retry_after_ms : undefined
+      await sleep(retryMs ?? state.wait * (0.5 + clock.random() / 2), closing)
       state.wait = Math.min(pauses.longestMs, state.wait * 2)
     }
   }
@@ -203,8 +204,4 @@ async function reportOnce({ options, facts }: HeartbeatOptions): Promise<void> {
       throw error
     }),
   )
-}
-
-function retryAfter(error: unknown): number | undefined {
-  return error instanceof PlaneRefusal ? error.details.retry_after_ms : undefined
 }

@@ -2,6 +2,7 @@
 
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { attempt } from '../../kit/errors.ts'
 import { parseJson } from '../../kit/json.ts'
 import { type SessionLine, sessionLine } from '../contract/run-shapes.ts'
 
@@ -29,16 +30,11 @@ export function openSessionLog(folder: string, agentId: string): SessionLog {
       }
     },
     last() {
-      try {
-        const fd = openSync(path, 'r')
-        try {
-          return lastLine(tailOf(fd).text)
-        } finally {
-          closeSync(fd)
-        }
-      } catch {
-        return undefined
-      }
+      const fd = attempt(() => openSync(path, 'r'))
+      if (fd === undefined) return undefined
+      const text = attempt(() => tailOf(fd).text) ?? ''
+      closeSync(fd)
+      return lastLine(text)
     },
   }
 }

@@ -9,17 +9,15 @@ import { removeOlderLeftovers } from './changes/copy-slots.ts'
 import { moveWaiting } from './changes/waiting-changes.ts'
 import { moveRecords } from './child/child-processes.ts'
 import type { WorkerIdentity } from './identify.ts'
+import type { WorkerFolders } from './worker-options.ts'
 
-export type WorkerPlaces = {
-  /** Holds what children see. Tools cannot read our home, so it lies elsewhere. */
-  readonly state: string
+/** `state` holds what children see. Tools cannot read our home, so it lies elsewhere. */
+export type WorkerPlaces = Omit<WorkerFolders, 'workspace'> & {
   readonly children: string
   readonly waiting: string
   readonly copies: string
   /** The folder of the key that signs manifests. */
   readonly key: string
-  readonly sessions: string
-  readonly logs: string
 }
 
 export function placesOf(setup: Setup, { agentId, planeId }: Pick<WorkerIdentity, 'agentId' | 'planeId'>): WorkerPlaces {

@@ -11,13 +11,7 @@ import type { Run, SessionLine } from '../contract/run-shapes.ts'
 import { type Claim, type ClaimRequest, type ReleaseRequest, runId, type Task, taskId } from '../contract/task-shapes.ts'
 import type { OwnRunPort } from '../runners/runner.ts'
 
-export type Artifact = {
-  readonly name: string
-  /** SHA-256 of the bytes, in hex. */
-  readonly digest: string
-  /** Base64; at most 1 MiB of bytes. */
-  readonly body: string
-}
+export type Artifact = Parameters<RunPlane['putArtifact']>[2]
 
 /** Lists what an agent's own key may do. */
 export type WorkerPort = {

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { channelRows } from '../../../src/channels/list.ts'
-import { commandRunner } from '../../../src/control/runners/command-runner.ts'
+import { commandRunner } from '../../../src/control/runners/foreign-runners.ts'
 import { openWaitingChanges } from '../../../src/control/worker/changes/waiting-changes.ts'
 import { createCopies, tidyParked } from '../../../src/control/worker/changes/workspace-copies.ts'
 import { openWorker } from '../../../src/control/worker/open-worker.ts'

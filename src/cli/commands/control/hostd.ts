@@ -52,7 +52,10 @@ async function run(context: CliContext, given: Given<typeof serveFlags>): Promis
   const setup = loadSetup(context, {}, { stays: true })
   if (!setup.config.receipts.enabled) throw commandError('hostd keeps a receipt of every attempt; set "enabled = true" in [receipts]')
   const gid = given.group === undefined ? undefined : idIn('group', given.group)
-  const catalogue = withPeers(usable(context, given.catalogue), { gid, control: controlIds(given) })
+  const catalogue = withPeers(usable(context, given.catalogue), {
+    gid,
+    control: given.controlUser === undefined ? [] : [idIn('user', given.controlUser)],
+  })
   const socket = socketIn(context, given.socket)
   const stop = new AbortController()
   const interrupt = onInterrupt(() => stop.abort())
@@ -66,7 +69,10 @@ async function run(context: CliContext, given: Given<typeof serveFlags>): Promis
         record: recordWith(record.recordAction),
         prove: record.proveReceipts,
         log: setup.log,
-        ready: ({ available, all }) => setup.context.say(readyLine({ socket, available, all })),
+        ready({ available, all }) {
+          const here = `${available} of ${count(all, 'operation')} available here`
+          setup.context.say(`ready: ${socket} (${here}; see "hostd list"); stop with Ctrl-C or SIGTERM\n`)
+        },
         signal: stop.signal,
         now: Date.now,
         gid,
@@ -76,10 +82,6 @@ async function run(context: CliContext, given: Given<typeof serveFlags>): Promis
   } finally {
     interrupt.stop()
   }
-}
-
-function readyLine({ socket, available, all }: { readonly socket: string; readonly available: number; readonly all: number }): string {
-  return `ready: ${socket} (${available} of ${count(all, 'operation')} available here; see "hostd list"); stop with Ctrl-C or SIGTERM\n`
 }
 
 function recordWith(recordAction: ReturnType<typeof createRecord>['recordAction']): RecordCall {
@@ -96,10 +98,6 @@ function recordWith(recordAction: ReturnType<typeof createRecord>['recordAction'
     if (receipt === undefined) throw new Error('receipts are off')
     return receipt
   }
-}
-
-function controlIds({ controlUser }: Given<typeof serveFlags>): readonly number[] {
-  return controlUser === undefined ? [] : [idIn('user', controlUser)]
 }
 
 function withPeers(
@@ -191,7 +189,7 @@ function ownUid(): number {
 export type IdResult = { readonly ok: true; readonly id: number } | { readonly ok: false; readonly message: string }
 
 /** Finds the number of a user or group in the files of the system. A number is taken as it is; users of a directory service are named by number. */
-export function idByName(kind: 'user' | 'group', name: string, read = readText): IdResult {
+export function idByName(kind: 'user' | 'group', name: string, read = (path: string) => readFileSync(path, 'utf8')): IdResult {
   if (/^\d{1,9}$/.test(name)) return { ok: true, id: Number(name) }
   const file = kind === 'user' ? '/etc/passwd' : '/etc/group'
   // An empty field is not 0, which would be root.
@@ -202,8 +200,4 @@ export function idByName(kind: 'user' | 'group', name: string, read = readText):
   const id = fields?.[2] ?? ''
   if (/^\d{1,10}$/.test(id)) return { ok: true, id: Number(id) }
   return { ok: false, message: `the ${kind} "${name}" does not exist in ${file}; create it, or give its number` }
-}
-
-function readText(path: string): string {
-  return readFileSync(path, 'utf8')
 }

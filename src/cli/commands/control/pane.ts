@@ -1,6 +1,6 @@
 /** Implements `control pane`: one tmux window an agent, each following the log of its runs. */
 
-import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
@@ -16,6 +16,7 @@ import {
 import { createLogFilter } from '../../../control/pane/log-filter.ts'
 import { sleep } from '../../../kit/abort.ts'
 import { errnoOf, errorText } from '../../../kit/errors.ts'
+import { namesIn } from '../../../kit/proc.ts'
 import { count } from '../../../kit/text.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import { runProgram } from '../../../service/unit/service-run.ts'
@@ -97,16 +98,8 @@ async function withAgents(
   if (named === undefined && !given.logs)
     return withControl(context, given, (control, { signal }) => use(async () => (await control.fleet.list()).map(({ id }) => id), signal))
   const interrupt = onInterrupt(() => {})
-  const inFolder = () => (given.logs ? logsIn(logDir) : [])
+  const inFolder = () => (given.logs ? namesIn(logDir).flatMap((name) => (name.endsWith('.log') ? [name.slice(0, -4)] : [])) : [])
   await use(async () => [...(named ?? []), ...inFolder()], interrupt.signal).finally(interrupt.stop)
-}
-
-function logsIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).flatMap((name) => (name.endsWith('.log') ? [name.slice(0, -4)] : []))
-  } catch {
-    return []
-  }
 }
 
 async function keep(

@@ -1,6 +1,7 @@
 /** Tells whether an operation can run here: on this platform, with a program that exists and that no other user can change. */
 
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
+import { attempt } from '../../../kit/errors.ts'
 import type { OperationRow } from '../hostd-wire.ts'
 import { describeParam } from './bind.ts'
 import type { Operation } from './operation.ts'
@@ -11,7 +12,7 @@ export type Machine = { readonly platform: string; readonly uid: number }
 /** @returns why a call would be refused; undefined when it can run */
 export function whyUnavailable({ platforms, program }: Operation, { platform, uid }: Machine): string | undefined {
   if (!platforms.some((one) => one === platform)) return `it is for ${platforms.join(', ')}; this is ${platform}`
-  const real = realOf(program)
+  const real = attempt(() => realpathSync(program))
   const found = real === undefined ? undefined : statSync(real, { throwIfNoEntry: false })
   if (real === undefined || !found) return `the program "${program}" does not exist`
   if (!found.isFile()) return `"${program}" is not a regular file`
@@ -27,14 +28,6 @@ export function rowOf(operation: Operation, machine: Machine): OperationRow {
   const params = Object.fromEntries(Object.entries(operation.params).map(([name, param]) => [name, describeParam(param)]))
   const row = { op, about, platforms: [...platforms], risk, approval, compat: compat || undefined, params, timeout_s: timeoutMs / 1_000 }
   return why === undefined ? { ...row, available: true } : { ...row, available: false, unavailable: why }
-}
-
-function realOf(program: string): string | undefined {
-  try {
-    return realpathSync(program)
-  } catch {
-    return undefined
-  }
 }
 
 function isExecutable(path: string): boolean {

@@ -3,6 +3,7 @@
 import { lstatSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { shown } from '../../../config/text/toml.ts'
+import { attempt } from '../../../kit/errors.ts'
 import { didYouMean } from '../../../kit/text.ts'
 import type { Operation, Param } from './operation.ts'
 import { fillElement, paramsOf } from './operation.ts'
@@ -150,20 +151,12 @@ function statPath(root: string, parts: readonly string[], kind: 'any' | 'file' |
   return { ok: true, texts: [path] }
 }
 
+/** @returns undefined also when a part of the path is a file, or when we may not read a folder */
 function statOf(path: string) {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false })
-  } catch {
-    // A part of the path is a file, or we may not read a folder.
-    return undefined
-  }
+  return attempt(() => lstatSync(path, { throwIfNoEntry: false }))
 }
 
 function realFolder(path: string): string | undefined {
-  try {
-    const real = realpathSync(path)
-    return lstatSync(real).isDirectory() ? real : undefined
-  } catch {
-    return undefined
-  }
+  const real = attempt(() => realpathSync(path))
+  return real !== undefined && statOf(real)?.isDirectory() ? real : undefined
 }

@@ -89,15 +89,11 @@ function roleLimit({ allocation }: BudgetSettings, role: string): number | null 
   return Object.hasOwn(allocation, role) ? (allocation[role] ?? null) : null
 }
 
-function scopeNamesOf({ role, agentId }: Payer): readonly string[] {
-  return [...(agentId === null ? [] : [`agent:${agentId}`]), ...(role === null ? [] : [`role:${role}`]), '*']
-}
-
 type DayChange = { readonly day: string; readonly payer: Payer; readonly spent: number; readonly reserved: number }
 
 /** Adds to the rows of all scopes, and creates them for the first token of the day. */
 export function* changeDay({ day, payer, spent, reserved }: DayChange): Command<void> {
-  const names = scopeNamesOf(payer)
+  const names = scopesFor(payer, unlimited, null).map(({ name }) => name)
   yield [
     `INSERT INTO budget_days (day, scope, spent, reserved) VALUES ${names.map(() => '(?, ?, ?, ?)').join(', ')} ON CONFLICT (day, scope)
       DO UPDATE SET spent = budget_days.spent + excluded.spent, reserved = budget_days.reserved + excluded.reserved`,
@@ -111,11 +107,11 @@ export const unused: Used = { spent: 0, reserved: 0 }
 
 export function* usedToday(day: string, names: readonly string[]): Command<ReadonlyMap<string, Used>> {
   const rows = yield [`SELECT scope, spent, reserved FROM budget_days WHERE day = ? AND scope IN (${marks(names)})`, [day, ...names]]
-  return new Map(rows.map((row) => [text(row, 'scope'), usedOf(row)]))
+  return usedByScope(rows)
 }
 
-export function usedOf(row: Row): Used {
-  return { spent: int(row, 'spent'), reserved: int(row, 'reserved') }
+export function usedByScope(rows: readonly Row[]): ReadonlyMap<string, Used> {
+  return new Map(rows.map((row) => [text(row, 'scope'), { spent: int(row, 'spent'), reserved: int(row, 'reserved') }]))
 }
 
 export type Shortage = {

@@ -17,7 +17,7 @@ import {
   scopesOf,
   type Used,
   unused,
-  usedOf,
+  usedByScope,
   usedToday,
 } from './limits.ts'
 
@@ -87,7 +87,7 @@ function* reserveInScopes(reservation: ScopeReservation): Command<{ readonly lef
   for (const [name, used] of yield* reserveIfLeft({ ...reservation, scopes: fresh })) reserved.set(name, used)
   const short = scopes.find(({ name }) => !reserved.has(name))
   if (short?.limit !== undefined && short.limit !== null) {
-    yield* returnTokens({ names: [...reserved.keys()], day, tokens })
+    yield* returnTokens(day, [...reserved.keys()], tokens)
     const used = (yield* usedToday(day, [short.name])).get(short.name) ?? unused
     return { shortage: { scope: short.name, limit: short.limit, ...used, asked: tokens } }
   }
@@ -110,7 +110,7 @@ function* reserveIfLeft({ scopes, day, tokens }: ScopeReservation): Command<Read
       ...scopes.flatMap(({ name, limit }) => [name, limit ?? Number.MAX_SAFE_INTEGER]),
     ],
   ]
-  return new Map(rows.map((row) => [text(row, 'scope'), usedOf(row)]))
+  return usedByScope(rows)
 }
 
 /** Creates missing rows. @returns the budgets that had no row today */
@@ -125,15 +125,7 @@ function* beginRows({ scopes, day }: ScopeReservation): Command<readonly Scope[]
   return scopes.filter(({ name }) => inserted.has(name))
 }
 
-function* returnTokens({
-  names,
-  day,
-  tokens,
-}: {
-  readonly names: readonly string[]
-  readonly day: string
-  readonly tokens: number
-}): Command<void> {
+function* returnTokens(day: string, names: readonly string[], tokens: number): Command<void> {
   if (names.length > 0)
     yield [`UPDATE budget_days SET reserved = reserved - ? WHERE day = ? AND scope IN (${marks(names)})`, [tokens, day, ...names]]
 }

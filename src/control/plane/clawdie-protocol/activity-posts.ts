@@ -32,10 +32,7 @@ function tokensOf(post: ActivityPost): number {
   return post.event_type === 'error' ? post.tokens_used : 0
 }
 
-function* handle(
-  context: PlaneContext,
-  { caller, post }: { readonly caller: Caller; readonly post: ActivityPost },
-): Command<ActivityReply> {
+function* handle(context: PlaneContext, { caller, post }: PostOf): Command<ActivityReply> {
   if (post.event_type === 'task_completed') return yield* postCompletion(context, { caller, post })
   if (post.event_type === 'approval_request') return yield* postApprovalRequest(context, { caller, post })
   return yield* postError(context, { caller, post })
@@ -107,9 +104,7 @@ const mostOpenInAll = 1_000
  */
 function* postApprovalRequest(context: PlaneContext, posted: ApprovalPost): Command<ActivityReply> {
   const { caller, post } = posted
-  const taskId = caller.kind === 'run' ? numberOf(caller.taskId) : yield* namedTask(posted)
-  if (caller.kind === 'run' && post.task_id !== undefined && numberOf(post.task_id) !== taskId)
-    throw new PlaneRefusal('forbidden', `this run token is for ${caller.taskId}, not for ${post.task_id}`)
+  const taskId = yield* namedTask(posted)
   const earlier = yield* earlierApproval(posted, taskId)
   if (earlier !== undefined) return yield* storeActivity(context, posted, { taskId, approvalId: earlier })
   if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
@@ -132,7 +127,7 @@ function* postApprovalRequest(context: PlaneContext, posted: ApprovalPost): Comm
 function* earlierApproval({ caller, post }: ApprovalPost, taskId: number | null): Command<number | undefined> {
   const question = { operation: post.operation, details: post.details ?? {} }
   if (caller.kind === 'run') {
-    const row = yield* sameQuestion({ ...question, runId: caller.runId })
+    const row = yield* sameQuestion(caller.runId, question)
     return row && int(row, 'id')
   }
   const row = yield* queryOne(
@@ -162,7 +157,8 @@ const orchestrator = 'orchestrator'
 function* postError(context: PlaneContext, posted: ErrorPost): Command<ActivityReply> {
   const { caller, post } = posted
   const role = yield* roleOfAgent(caller, post.agent_id)
-  const taskId = caller.kind === 'run' ? yield* ownTask(context, posted) : yield* namedTask(posted)
+  const taskId = yield* namedTask(posted)
+  if (caller.kind === 'run') yield* lockLease(context, caller, caller.taskId)
   yield* countTokens(context, { caller, post, taskId, role })
   const { error_message, action_taken } = post
   yield* recordEvent(context, {
@@ -172,13 +168,6 @@ function* postError(context: PlaneContext, posted: ErrorPost): Command<ActivityR
   // Above the orchestrator there is only the operator, who sees the event.
   const escalationId = role === orchestrator ? null : yield* escalate(context, { caller, post, taskId, role })
   return yield* storeActivity(context, posted, { taskId, escalationId })
-}
-
-function* ownTask(context: PlaneContext, { caller, post }: ErrorPost): Command<number | null> {
-  if (caller.kind !== 'run') return null
-  if (post.task_id !== undefined && numberOf(post.task_id) !== numberOf(caller.taskId))
-    throw new PlaneRefusal('forbidden', `this run token is for ${caller.taskId}, not for ${post.task_id}`)
-  return int(yield* lockLease(context, caller, caller.taskId), 'id')
 }
 
 type ErrorReport = ErrorPost & { readonly taskId: number | null; readonly role: string | null }
@@ -302,8 +291,11 @@ function* roleOfAgent(caller: Caller, agentId: string): Command<string | null> {
   return row ? text(row, 'role') : null
 }
 
-/** Finds the task that a post without a lease names; an agent may name only tasks that it may read. @throws PlaneRefusal not_found, forbidden */
+/** Finds the task of a post: that of the run, or the one that is named; an agent may name what it may read. @throws PlaneRefusal not_found, forbidden */
 function* namedTask({ caller, post }: PostOf): Command<number | null> {
+  if (caller.kind === 'run' && post.task_id !== undefined && numberOf(post.task_id) !== numberOf(caller.taskId))
+    throw new PlaneRefusal('forbidden', `this run token is for ${caller.taskId}, not for ${post.task_id}`)
+  if (caller.kind === 'run') return numberOf(caller.taskId)
   if (post.task_id === undefined) return null
   const task = yield* readTask(post.task_id)
   if (caller.kind === 'agent') requireReadable(caller, task)

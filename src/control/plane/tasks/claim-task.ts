@@ -150,19 +150,14 @@ function* findCandidate(request: ClaimRequest): Command<Row | undefined> {
  */
 function withLabels(text: string, labels: readonly string[]): string {
   if (labels.length === 0) return text
-  const one = labelled(distinct(labels))
+  const one = labelled([...new Set(labels)])
   return text.replace(candidate, () => `FROM tasks WHERE id IN ((${one}), (${one})) ${order}`)
 }
 
 function candidateParams({ role, agent_id: agentId, labels: repeated }: ClaimRequest): readonly Param[] {
-  const labels = distinct(repeated)
+  const labels = [...new Set(repeated)]
   if (labels.length === 0) return [role, role, agentId]
   return [...labelledParams(labels, role), ...labelledParams(labels, `${role} ${agentId}`)]
-}
-
-/** Removes repeated labels: a task has each label once. */
-function distinct(labels: readonly string[]): readonly string[] {
-  return [...new Set(labels)]
 }
 
 /**
@@ -227,15 +222,11 @@ function* retryOrEnd(context: PlaneContext, task: Row, { actor, failures, error,
     return yield* endTask(context, task, { status: 'cancelled', actor, run: { ...run, state: 'cancelled' }, error })
   const counts = failures > int(task, 'failures')
   if (counts && failures >= int(task, 'max_attempts')) {
-    yield* countFailure(task, failures)
+    yield ['UPDATE tasks SET failures = ? WHERE id = ?', [failures, int(task, 'id')]]
     return yield* endTask(context, task, { status: 'dead', actor, run, error })
   }
   const wait = counts && run.state !== 'lost' ? backOffMs(failures - 1, context.random) : 0
   return yield* requeueTask(context, task, { type, actor, run, availableAt: context.now() + wait, failures, error })
-}
-
-function* countFailure(task: Row, failures: number): Command<void> {
-  yield ['UPDATE tasks SET failures = ? WHERE id = ?', [failures, int(task, 'id')]]
 }
 
 /** Counts an expired lease as a failure and makes the task claimable at once: the lease was the wait. */
@@ -253,15 +244,11 @@ function backOffMs(failures: number, random: () => number): number {
 /** Keeps sweeps small, so that claims run between them when thousands of leases expired at once. */
 const atOnce = 50
 
-type SweepResult = {
-  /** When the next task is due; null when none is. A past time means that there is more to do already. */
-  readonly nextAt: number | null
-}
-
 /** This condition must be the literal of its index. */
 const delayed = "status = 'pending' AND queue_at = 1000000000000000"
 
-export function* sweep(context: PlaneContext): Command<SweepResult> {
+/** @returns when the next task is due; null when none is. A past time means that there is more to do already. */
+export function* sweep(context: PlaneContext): Command<number | null> {
   const now = context.now()
   yield* shortenLeases(context)
   const expired = yield [`SELECT * FROM tasks WHERE status = 'running' AND available_at <= ? ORDER BY available_at LIMIT ${atOnce}`, [now]]
@@ -273,7 +260,7 @@ export function* sweep(context: PlaneContext): Command<SweepResult> {
   ]
   yield* moveLabels(ready)
   for (const role of new Set(ready.map((row) => text(row, 'role')))) yield* context.store.announce(readyTopic(role))
-  return { nextAt: yield* nextDue() }
+  return yield* nextDue()
 }
 
 /** Shortens leases that are longer than the longest one, which were given before the clock was set back. Their holders extend them with the next beat. */

@@ -54,7 +54,6 @@ export function requireCreator(caller: Caller): void {
 const ownerOf = (caller: Caller) => `${caller.kind} ${caller.id}`
 const storedMs = 24 * 3_600_000
 
-/** Deletes keys after a day. */
 export function* deleteOldReplies(context: PlaneContext): Command<void> {
   yield ['DELETE FROM replies WHERE at < ?', [context.now() - storedMs]]
 }

@@ -112,12 +112,12 @@ export function* resolveEffects(context: PlaneContext, { caller, id, request }: 
       run: { state: 'failed' },
       error: request.note || `gave up ${keys.join(', ')}`,
     })
-  if (yield* isStillInDoubt(int(task, 'id'))) return task
+  if ((yield* keysInDoubt(int(task, 'id'))).length > 0) return task
   const again = { run: { state: 'waiting' as const }, availableAt: context.now(), failures: int(task, 'failures') }
   return yield* requeueTask(context, task, { type: 'task.woken', actor, ...again })
 }
 
-function* keysInDoubt(number: number, key: string | undefined): Command<readonly string[]> {
+function* keysInDoubt(number: number, key?: string): Command<readonly string[]> {
   const rows = yield [
     `SELECT key FROM effects WHERE task_id = ? AND state = 'in_doubt'${key === undefined ? '' : ' AND key = ?'} ORDER BY key`,
     key === undefined ? [number] : [number, key],
@@ -133,8 +133,4 @@ function resolution(context: PlaneContext, number: number, key: string, { outcom
     'UPDATE effects SET state = ?, result = ?, done_at = ? WHERE task_id = ? AND key = ?',
     [state, text, context.now(), number, key],
   ] as const
-}
-
-function* isStillInDoubt(number: number): Command<boolean> {
-  return (yield* queryNumber("SELECT count(*) AS value FROM effects WHERE task_id = ? AND state = 'in_doubt'", [number])) > 0
 }

@@ -213,7 +213,6 @@ function* endRun(context: PlaneContext, task: Row, { state, error = null, skill 
   return text(ended, 'agent_id')
 }
 
-/** Cancels the open questions of an ended task. */
 function* cancelQuestions(context: PlaneContext, task: Row): Command<void> {
   yield [
     "UPDATE approvals SET state = 'cancelled', decided_at = ?, note = ? WHERE task_id = ? AND state = 'pending'",

@@ -49,10 +49,6 @@ function equals(column: string, value: string | undefined): Filter {
   return value === undefined ? noFilter : { where: [`${column} = ?`], params: [value] }
 }
 
-function like(q: string): string {
-  return `%${q.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
-}
-
 /** `next` is the number of the last task that this page searched, when more follow. */
 type RowPage = { readonly rows: readonly Row[]; readonly next?: number }
 
@@ -95,7 +91,8 @@ function upTo(end: Row, { order }: TaskQuery): Filter {
 }
 
 function textFilter(q: string): Filter {
-  return { where: [`(lower(title) LIKE ? ESCAPE '\\' OR lower(description) LIKE ? ESCAPE '\\')`], params: [like(q), like(q)] }
+  const like = `%${q.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
+  return { where: [`(lower(title) LIKE ? ESCAPE '\\' OR lower(description) LIKE ? ESCAPE '\\')`], params: [like, like] }
 }
 
 function conditionOf(where: readonly string[]): string {

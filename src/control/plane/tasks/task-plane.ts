@@ -6,7 +6,7 @@ import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../../contract/store-port.ts'
 import type { Task, TaskDraft, TaskPatch } from '../../contract/task-shapes.ts'
 import { assertReportLimit } from '../budget/reservations.ts'
-import { idOf, int, intOrNull, numberOf, type PlaneContext, queryOne, text } from '../command.ts'
+import { defined, idOf, int, intOrNull, numberOf, type PlaneContext, queryOne, text } from '../command.ts'
 import { beatLease, releaseLease, sweep } from './claim-task.ts'
 import { assertFewOpenTasks, createBatchKey, createTask, createTaskOnce, deleteOldReplies, requireCreator } from './create-task.ts'
 import { clearDependentWarnings, replaceNeeds } from './dependencies.ts'
@@ -34,14 +34,14 @@ import { createWaitingClaims } from './waiting-claims.ts'
 /** `tick` is the part of `Plane.tick` that concerns tasks. */
 export function createTaskPlane(context: PlaneContext): TaskPlane & { tick(): Promise<void> } {
   const { read, write } = context.store
-  const waiting = createWaitingClaims(context)
+  const claim = createWaitingClaims(context)
   return {
     create: (caller, draft, once) => write(() => createTaskOnce(context, { caller, draft, once }), createBatchKey(caller, draft, once)),
     createMany: (caller, drafts) => write(() => createAll(context, caller, drafts)),
     get: (caller, id) => read(() => getTask(caller, id)),
     list: (caller, query) => read(() => listTasks(caller, query)),
     edit: (caller, id, patch, version) => write(() => fullTaskAfter(editTask(context, { caller, id, patch, version }))),
-    claim: (caller, request, disconnected) => waiting.claim({ caller, request, disconnected }),
+    claim: (caller, request, disconnected) => claim({ caller, request, disconnected }),
     beat: (caller, id) => write(() => beatLease(context, caller, id), runBatchKey(caller)),
     async release(caller, id, request) {
       if (caller.kind === 'run') await assertReportLimit(context, { caller, agentId: caller.id, tokens: request.tokens_used ?? 0 })
@@ -87,7 +87,7 @@ function* effectsOf(caller: Caller, id: string) {
 /** Sweeps several times, while there is more to do than one sweep takes. */
 async function tick(context: PlaneContext): Promise<void> {
   for (let rounds = 0; rounds < 20; rounds += 1) {
-    const { nextAt } = await context.store.write(() => sweep(context))
+    const nextAt = await context.store.write(() => sweep(context))
     if (nextAt === null || nextAt > context.now()) break
   }
   await context.store.write(() => deleteOldReplies(context))
@@ -137,16 +137,12 @@ function assertEditable(task: Row, patch: TaskPatch): void {
 }
 
 function textColumns(patch: TaskPatch): Columns {
-  return {
-    ...(patch.title === undefined ? {} : { title: patch.title }),
-    ...(patch.description === undefined ? {} : { description: patch.description }),
-    ...(patch.role === undefined ? {} : { role: patch.role }),
-    ...(patch.agent_id === undefined ? {} : { agent_id: patch.agent_id }),
-    ...(patch.labels === undefined ? {} : { labels: JSON.stringify([...new Set(patch.labels)]) }),
-    ...(patch.context === undefined ? {} : { context: JSON.stringify(patch.context) }),
-    ...(patch.max_attempts === undefined ? {} : { max_attempts: patch.max_attempts }),
-    ...(patch.budget_tokens === undefined ? {} : { budget_tokens: patch.budget_tokens }),
-  }
+  const { title, description, role, agent_id, labels, context, max_attempts, budget_tokens } = patch
+  return defined({
+    ...{ title, description, role, agent_id, max_attempts, budget_tokens },
+    labels: labels && JSON.stringify([...new Set(labels)]),
+    context: context && JSON.stringify(context),
+  })
 }
 
 /** Computes the place in the queue. `available_at` of a running task is its lease, so its place is that of a task whose time has come. */

@@ -8,10 +8,8 @@ import { int, type PlaneContext, queryNumber, text } from '../command.ts'
 import { type ClaimCall, type ClaimOutcome, claimBatchKey, claimTask, releaseLease, sweep } from './claim-task.ts'
 import { readyTopic } from './task-change.ts'
 
-type WaitingClaims = {
-  /** Resolves with undefined after `wait_ms`, when an operator wakes the agent, and when the caller disconnects. */
-  claim(call: ClaimCall): Promise<Claim | undefined>
-}
+/** Resolves with undefined after `wait_ms`, when an operator wakes the agent, and when the caller disconnects. */
+type WaitingClaims = (call: ClaimCall) => Promise<Claim | undefined>
 
 /** The queue is checked this often, because announcements may be lost and other daemons may unlock tasks without one. */
 const checkEveryMs = 1_000
@@ -56,7 +54,6 @@ export function createWaitingClaims(context: PlaneContext): WaitingClaims {
     serveAll()
   }
 
-  /** Plans a check while a claim waits. */
   function checkLater(ms: number): void {
     if (isPlanned) return
     isPlanned = true
@@ -66,9 +63,9 @@ export function createWaitingClaims(context: PlaneContext): WaitingClaims {
   async function sweepAndServe(): Promise<void> {
     isPlanned = false
     if (![...roles.values()].some(({ queue }) => queue.size() > 0)) return
-    const swept = await store.write(() => sweep(context)).catch(() => undefined)
+    const nextAt = await store.write(() => sweep(context)).catch(() => null)
     serveAll()
-    checkLater(swept?.nextAt ? swept.nextAt - context.now() : checkEveryMs)
+    checkLater(nextAt ? nextAt - context.now() : checkEveryMs)
   }
 
   async function claimNow(call: ClaimCall): Promise<Claim | undefined> {
@@ -95,7 +92,7 @@ export function createWaitingClaims(context: PlaneContext): WaitingClaims {
 
   store.listen('tasks', serveAll)
   store.listen('agents', () => void checkWakes().catch(() => undefined))
-  return { claim: (call) => (call.request.wait_ms === 0 ? claimNow(call) : inRole(call.request.role, (queue) => claimIn(queue, call))) }
+  return (call) => (call.request.wait_ms === 0 ? claimNow(call) : inRole(call.request.role, (queue) => claimIn(queue, call)))
 }
 
 type WaitingRole = { readonly queue: RoleQueue; readonly close: () => void; claims: number }
@@ -204,7 +201,9 @@ function createRoleQueue({ role, attempt, readReady, log }: RoleQueueOptions): R
       waiter.settle(outcome.claim)
       return 'granted'
     }
-    if ('error' in outcome && !isOutage(outcome.error)) waiter.fail(outcome.error)
+    // Claims keep waiting through an outage of the database.
+    const isOutage = 'error' in outcome && outcome.error instanceof PlaneRefusal && outcome.error.code === 'unavailable'
+    if ('error' in outcome && !isOutage) waiter.fail(outcome.error)
     if (waiter.isLeaving) waiter.settle(undefined)
     const isPlain = waiter.call.request.labels.length === 0
     return 'none' in outcome && outcome.none === 'empty' && isPlain ? 'none for all' : 'none'
@@ -218,11 +217,6 @@ function createRoleQueue({ role, attempt, readReady, log }: RoleQueueOptions): R
   }
 
   return { wait, serve, size: () => waiters.size, announcements: () => state.announced, sendBack }
-}
-
-/** Recognizes an outage of the database, through which claims keep waiting. */
-function isOutage(error: unknown): boolean {
-  return error instanceof PlaneRefusal && error.code === 'unavailable'
 }
 
 type Ready = {

@@ -19,8 +19,8 @@ const page = z.object({ events: z.array(controlEvent), next: z.nullable(z.int())
 
 export function activityRoutes(app: ControlApi, server: ControlServer, quick: QuickRoutes<Caller>): void {
   const { plane } = server
-  const reports = createReportRate(server.now)
-  const { limit: _limit, before: _before, ...followed } = eventListQuery().shape
+  const countReport = createReportRate(server.now)
+  const { limit: _limit, before: _before, ...followed } = eventListQuery.shape
   quick.add({
     config: {
       path: `${prefix}/activity`,
@@ -32,13 +32,13 @@ export function activityRoutes(app: ControlApi, server: ControlServer, quick: Qu
     asks: 'What happened',
     answer: async (post, { caller }) => {
       // Each completion ends a task, so completions need no limit.
-      if (post.event_type !== 'task_completed') reports.take(caller)
+      if (post.event_type !== 'task_completed') countReport(caller)
       return { status: 200, body: await plane.activity(caller, post) }
     },
   })
   addRoute(app, 'get', '/activity', {
     summary: 'What happened, newest first unless "after" is given',
-    query: eventListQuery(),
+    query: eventListQuery,
     gives: [page, 'The events; "next" continues in the same direction'],
     answer: ({ caller, query }) => plane.events.list(caller, query),
   })

@@ -1,6 +1,7 @@
 /** Lists and changes what an operator gives a fleet (agents, keys, operators, budgets, schedules), and calls hostd. */
 
 import { z } from '@hono/zod-openapi'
+import { seedState } from '../../contract/activity-shapes.ts'
 import {
   agent,
   agentDraft,
@@ -26,23 +27,10 @@ import { addRoute, type ControlApi, type ControlServer } from '../control-route.
 import { createReportRate } from '../counters.ts'
 import { agentAt, keyAt, limit, madeAt, nothing, removed, whole } from '../request-shapes.ts'
 
-/** Answers the state of the fleet, the receipts of agents, and calls of hostd. */
 const hostdAnswer = z.looseObject({ ok: z.boolean(), output: z.string(), exitCode: z.nullable(z.int()) })
 const receipts = z.array(
   z.object({ agent_id: z.string(), receipts: z.nullable(z.record(z.string(), z.unknown())), reported_at: z.nullable(z.string()) }),
 )
-
-/** Repeats the seed's answer; the plane returns its keys in exactly this order. */
-const seedState = z.object({
-  agents: z.array(z.object({ id: z.string(), role: z.string(), heartbeat_enabled: z.boolean() })),
-  budget: z.object({
-    daily_tokens: z.int(),
-    spent_today: z.int(),
-    remaining: z.int(),
-    hard_limit_exceeded: z.boolean(),
-    allocation: z.record(z.string(), z.int()),
-  }),
-})
 
 export function hostRoutes(app: ControlApi, server: ControlServer): void {
   const { plane } = server
@@ -97,7 +85,7 @@ const line = z.strictObject({
 
 export function agentRoutes(app: ControlApi, { plane, now }: ControlServer): void {
   const { fleet } = plane
-  const reports = createReportRate(now)
+  const countReport = createReportRate(now)
   addRoute(app, 'get', '/agents', {
     summary: 'All agents',
     gives: [z.object({ agents: z.array(agent) }), 'The agents'],
@@ -170,7 +158,7 @@ export function agentRoutes(app: ControlApi, { plane, now }: ControlServer): voi
     gives: [z.object({ ok: z.literal(true) }), 'It is kept'],
     status: 201,
     answer: async ({ caller, params, body }) => {
-      reports.take(caller)
+      countReport(caller)
       await plane.runs.addSession(caller, params.id, body)
       return { ok: true } as const
     },
@@ -232,7 +220,6 @@ export function keyRoutes(app: ControlApi, { plane }: ControlServer): void {
   })
 }
 
-/** Shows and sets the budget, and lets runs reserve and settle tokens. */
 export function budgetRoutes(app: ControlApi, { plane }: ControlServer): void {
   addRoute(app, 'get', '/budget', {
     summary: 'What was spent and reserved today, by role and agent, against the limits',
@@ -266,7 +253,6 @@ export function budgetRoutes(app: ControlApi, { plane }: ControlServer): void {
   })
 }
 
-/** Lists, adds, pauses and removes schedules. */
 export function scheduleRoutes(app: ControlApi, { plane }: ControlServer): void {
   const { schedules } = plane
   addRoute(app, 'get', '/schedules', {

@@ -23,7 +23,7 @@ const delivery = z.strictObject({
 export function runRoutes(app: ControlApi, { plane }: ControlServer): void {
   addRoute(app, 'get', '/runs', {
     summary: 'Runs, newest first, without their manifests',
-    query: runListQuery(),
+    query: runListQuery,
     gives: [page, 'The runs; "next" is the "after" of the next page'],
     answer: ({ caller, query }) => plane.runs.list(caller, query),
   })

@@ -6,7 +6,7 @@ import { HttpError } from '../../../http/http-error.ts'
 import { keyOf } from '../../../http/idempotency.ts'
 import type { Connection } from '../../../http/listen.ts'
 import type { QuickAsked, QuickRoutes } from '../../../http/quick-routes.ts'
-import { approval, approvedOperation, decisionRequest } from '../../contract/activity-shapes.ts'
+import { approval, approvedOperation, decisionRequest, seedApprovals, seedTask } from '../../contract/activity-shapes.ts'
 import type { Caller } from '../../contract/caller.ts'
 import {
   beat,
@@ -42,29 +42,13 @@ const page = z.object({ tasks: z.array(task), next: z.nullable(z.string()), coun
 const batch = z.strictObject({ tasks: z.array(taskDraft).min(1).max(1_000) })
 const ifMatch = z.object({ 'if-match': z.optional(z.string().max(64)) })
 
-/** Repeats the seed's answer; the plane returns its keys in exactly this order. */
-const seedTasks = z.object({
-  tasks: z.array(
-    z.object({
-      task_id: z.string(),
-      title: z.string(),
-      description: z.string(),
-      assigned_to: z.string(),
-      priority: z.string(),
-      status: z.string(),
-      created_at: z.string(),
-      context: z.record(z.string(), z.unknown()),
-    }),
-  ),
-})
-
 export function taskRoutes(app: ControlApi, { plane }: ControlServer, quick: QuickRoutes<Caller>): void {
-  const query = taskListQuery()
+  const query = taskListQuery
   addRoute(app, 'get', '/tasks', {
     summary: 'Tasks: with ?role= alone the queue of that role, else a page of all that match',
     query,
     gives: [
-      z.union([seedTasks, page]),
+      z.union([z.object({ tasks: z.array(seedTask) }), page]),
       'The tasks; "next" is the "after" of the next page, also behind a page of a search (q) that found nothing',
     ],
     async answer({ caller, query: { view: _, ...asked }, spelled }) {
@@ -189,7 +173,6 @@ async function claimFor(server: ControlServer, caller: Caller, asked: ClientClai
   return undefined
 }
 
-/** Waits for a task until the client leaves. */
 async function waitFor(
   { plane, stopping, counters }: ControlServer,
   caller: Caller,
@@ -209,22 +192,18 @@ function holderOf({ task, run_id, attempt }: Claim, agentId: string): Caller {
 }
 
 export function decisionRoutes(app: ControlApi, { plane }: ControlServer): void {
-  addRoute(app, 'post', '/tasks/{id}/cancel', {
-    summary: 'Cancel a task; a running one learns it with its next beat',
-    params: taskAt,
-    body: [note, 'Why'],
-    gives: [task, 'The task now'],
-    others: { 409: 'It has ended' },
-    answer: ({ caller, params, body }) => plane.tasks.cancel(caller, params.id, body.note),
-  })
-  addRoute(app, 'post', '/tasks/{id}/retry', {
-    summary: 'Put a task that has failed, died or waits back into the queue',
-    params: taskAt,
-    body: [note, 'Why'],
-    gives: [task, 'The task now'],
-    others: { 409: 'Its state does not allow it' },
-    answer: ({ caller, params, body }) => plane.tasks.retry(caller, params.id, body.note),
-  })
+  for (const [verb, summary, refusal] of [
+    ['cancel', 'Cancel a task; a running one learns it with its next beat', 'It has ended'],
+    ['retry', 'Put a task that has failed, died or waits back into the queue', 'Its state does not allow it'],
+  ] as const)
+    addRoute(app, 'post', `/tasks/{id}/${verb}`, {
+      summary,
+      params: taskAt,
+      body: [note, 'Why'],
+      gives: [task, 'The task now'],
+      others: { 409: refusal },
+      answer: ({ caller, params, body }) => plane.tasks[verb](caller, params.id, body.note),
+    })
   addRoute(app, 'post', '/tasks/{id}/resolve', {
     summary: 'Say what became of an effect in doubt: done, redo or give_up',
     params: taskAt,
@@ -271,16 +250,9 @@ export function effectRoutes(app: ControlApi, { plane }: ControlServer): void {
 const approvalPage = z.object({ approvals: z.array(approval), next: z.nullable(z.string()) })
 const use = z.strictObject({ digest: z.optional(z.string().regex(/^[0-9a-f]{64}$/, 'a digest is 64 hex digits')) })
 
-const asked = { approval_id: z.string(), operation: z.string() }
-/** Repeats the seed's answer; the plane returns its keys in exactly this order. */
-const seedApprovals = z.object({
-  pending: z.array(z.object({ ...asked, task_id: z.nullable(z.string()), estimated_tokens: z.int(), operator_approved: z.literal(false) })),
-  approved: z.array(z.object({ ...asked, operator_approved: z.literal(true), approved_at: z.string() })),
-})
-
 /** Lists questions to operators, takes their decisions, and returns an approved operation to the caller that may use it. */
 export function approvalRoutes(app: ControlApi, { plane }: ControlServer): void {
-  const query = approvalListQuery()
+  const query = approvalListQuery
   addRoute(app, 'get', '/approvals', {
     summary: 'Approvals: with ?agent_id= alone those of that agent, pending and approved, else a page of all that match',
     query,

@@ -3,10 +3,11 @@
  * that a session which remembers paths can continue.
  */
 
-import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { namesIn } from '../../../kit/proc.ts'
 import { removeTree } from '../../../workspace/changes/tree/tree.ts'
-import { isAlive, markOf, type ProcessMark, processMark } from '../child/child-processes.ts'
+import { isAlive, jsonAt, markOf, type ProcessMark, processMark } from '../child/child-processes.ts'
 
 const most = 1_000
 
@@ -23,11 +24,7 @@ export function takeSlot(folder: string): string {
 const ownerFile = (slot: string) => `${slot}.owner`
 
 function ownerOf(slot: string): ProcessMark | undefined {
-  try {
-    return processMark.parse(JSON.parse(readFileSync(ownerFile(slot), 'utf8')))
-  } catch {
-    return undefined
-  }
+  return processMark.safeParse(jsonAt(ownerFile(slot))).data
 }
 
 function isOurs(slot: string): boolean {
@@ -81,13 +78,5 @@ export async function removeOlderLeftovers(folder: string, agentId: string): Pro
   for (const name of namesIn(folder)) {
     const pid = name.startsWith(`${agentId}-`) ? /^(\d+)(-TASK-\d+)?$/.exec(name.slice(agentId.length + 1))?.[1] : undefined
     if (pid !== undefined && markOf(Number(pid)) === undefined) await removeTree(join(folder, name)).catch(() => undefined)
-  }
-}
-
-function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
   }
 }

@@ -1,9 +1,10 @@
 /** Remembers which change sets still wait according to the control plane, and finds those that a person has applied or dropped since. */
 
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'
 import type { Host } from '../../../host/api.ts'
+import { jsonAt } from '../child/child-processes.ts'
 import type { ChangesDecision } from '../worker-options.ts'
 
 const waitingList = z.array(z.object({ run_id: z.string(), id: z.string() }))
@@ -46,11 +47,7 @@ export function moveWaiting(from: string, to: string): void {
 }
 
 function read(path: string): UndecidedChanges {
-  try {
-    return waitingList.parse(JSON.parse(readFileSync(path, 'utf8')))
-  } catch {
-    return []
-  }
+  return waitingList.safeParse(jsonAt(path)).data ?? []
 }
 
 function write(path: string, waiting: UndecidedChanges): void {

@@ -3,7 +3,7 @@
  * copies of tasks that wait for somebody on disk: a worker that starts later continues with them.
  */
 
-import { mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { z } from 'zod'
 import type { Host, Setup } from '../../../host/api.ts'
@@ -21,9 +21,10 @@ import {
 } from '../../../host/changes/workspace-copy.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
 import { lazy } from '../../../kit/lazy.ts'
+import { namesIn } from '../../../kit/proc.ts'
 import { removeTree } from '../../../workspace/changes/tree/tree.ts'
 import type { Task } from '../../contract/task-shapes.ts'
-import { startGuard } from '../child/child-processes.ts'
+import { jsonAt, startGuard } from '../child/child-processes.ts'
 import type { CopyRequest, EarlierRun, ReadTask, RunChanges, WorkspaceCopy } from '../worker-options.ts'
 import { removeLeftovers, takeSlot } from './copy-slots.ts'
 
@@ -220,18 +221,6 @@ function manifestAt(place: string): Manifest | undefined {
   }
 }
 
-function jsonAt(path: string): unknown {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8'))
-  } catch {
-    return undefined
-  }
-}
-
 function placesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder).flatMap((name) => (name.startsWith(prefix) ? [join(folder, name)] : []))
-  } catch {
-    return []
-  }
+  return namesIn(folder).flatMap((name) => (name.startsWith(prefix) ? [join(folder, name)] : []))
 }

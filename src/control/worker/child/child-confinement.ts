@@ -25,11 +25,7 @@ export type Confinement = {
   readonly holds: readonly string[]
 }
 
-type ConfinementOptions = {
-  readonly apiUrl: string
-  readonly network: 'control' | 'host'
-  readonly find?: (program: string) => string | undefined
-}
+type ConfinementOptions = Pick<BubblewrapOptions, 'apiUrl' | 'network'> & { readonly find?: (program: string) => string | undefined }
 
 const systemProgram = (program: string) => Bun.which(program, { PATH: fixedPath }) ?? undefined
 

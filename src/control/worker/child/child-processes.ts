@@ -1,9 +1,10 @@
 /** Marks, records and ends the processes of a worker's runs, also those that left their group and those that a killed worker left. */
 
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { startTick } from '../../../kit/proc.ts'
+import { attempt } from '../../../kit/errors.ts'
+import { namesIn, startTick } from '../../../kit/proc.ts'
 import { sha256 } from '../../../kit/sha256.ts'
 import { endGroup } from '../../../service/supervise.ts'
 
@@ -59,29 +60,17 @@ export function isAlive({ pid, started }: ProcessMark): boolean {
 
 /** Finds the processes whose environment has the run token with this SHA-256, also those in other groups and sessions. */
 export function processesOfRun(tokenDigest: string): readonly ProcessMark[] {
-  return pids().flatMap((pid) => (digestOfToken(pid) === tokenDigest ? (markOf(pid) ?? []) : []))
-}
-
-function pids(): readonly number[] {
-  try {
-    return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []))
-  } catch {
-    return []
-  }
+  const pids = namesIn('/proc').flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []))
+  return pids.flatMap((pid) => (digestOfToken(pid) === tokenDigest ? (markOf(pid) ?? []) : []))
 }
 
 const variable = 'CONTROLPLANE_API_KEY='
 
 function digestOfToken(pid: number): string | undefined {
   if (pid === process.pid) return undefined
-  try {
-    const line = readFileSync(`/proc/${pid}/environ`, 'latin1')
-      .split('\0')
-      .find((each) => each.startsWith(variable))
-    return line === undefined ? undefined : sha256(line.slice(variable.length))
-  } catch {
-    return undefined
-  }
+  const variables = attempt(() => readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0')) ?? []
+  const line = variables.find((each) => each.startsWith(variable))
+  return line === undefined ? undefined : sha256(line.slice(variable.length))
 }
 
 export const processMark = z.object({ pid: z.int(), started: z.string() })
@@ -118,7 +107,7 @@ export function openChildRecords(folder: string): ChildRecords {
     },
     remove: (runId) => rmSync(pathOf(runId), { force: true }),
     async clear() {
-      const left = namesIn(folder).flatMap((name) => recordIn(join(folder, name)) ?? [])
+      const left = recordNames(folder).flatMap((name) => recordIn(join(folder, name)) ?? [])
       const ended: string[] = []
       for (const record of left) {
         if (isAlive(record.worker)) continue
@@ -133,7 +122,7 @@ export function openChildRecords(folder: string): ChildRecords {
 
 /** Moves the records of workers that have died; the others still need theirs where they are. */
 export function moveRecords(from: string, to: string): void {
-  for (const name of namesIn(from)) {
+  for (const name of recordNames(from)) {
     const record = recordIn(join(from, name))
     if (record === undefined || isAlive(record.worker)) continue
     mkdirSync(to, { recursive: true, mode: 0o700 })
@@ -141,22 +130,20 @@ export function moveRecords(from: string, to: string): void {
   }
 }
 
-function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder).filter((name) => name.endsWith('.json'))
-  } catch {
-    return []
-  }
+function recordNames(folder: string): readonly string[] {
+  return namesIn(folder).filter((name) => name.endsWith('.json'))
 }
 
 /** Reads a record. A file that a crash left half written is removed: its child had not started. */
 function recordIn(path: string): ChildRecord | undefined {
-  try {
-    return childRecord.parse(JSON.parse(readFileSync(path, 'utf8')))
-  } catch {
-    rmSync(path, { force: true })
-    return undefined
-  }
+  const record = childRecord.safeParse(jsonAt(path)).data
+  if (!record) rmSync(path, { force: true })
+  return record
+}
+
+/** @returns undefined when the file cannot be read or is not JSON */
+export function jsonAt(path: string): unknown {
+  return attempt(() => JSON.parse(readFileSync(path, 'utf8')))
 }
 
 /** The guard reads from a pipe that only the worker holds, so the pipe ends when the worker dies. */

@@ -3,9 +3,8 @@
 import { errorText } from '../../../kit/errors.ts'
 import { cut, visibleLines } from '../../../kit/text.ts'
 import type { ActivityPost, Approval } from '../../contract/activity-shapes.ts'
-import type { SessionLine } from '../../contract/run-shapes.ts'
 import type { Task } from '../../contract/task-shapes.ts'
-import { commandRunner } from '../../runners/command-runner.ts'
+import { commandRunner } from '../../runners/foreign-runners.ts'
 import type { MatchedSkill, WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
 import type { RunPort } from '../worker-port.ts'
 import { openRunLog } from './child-log.ts'
@@ -84,9 +83,8 @@ async function prepareTask(leased: LeasedTask): Promise<PreparedTask> {
 }
 
 /** Asks for the decisions as long as the lease lasts: a run without them would ask an operator again, or work without an approval. */
-function approvalsOf({ options, claim, run, lease }: LeasedTask, signal: AbortSignal): Promise<readonly Approval[]> {
-  const retry = { ...retryOf({ options, lease }), while: () => lease.isHeld() && !signal.aborted, signal }
-  return retryWhile(retry, () => run.approvals(claim.task.task_id))
+function approvalsOf(leased: LeasedTask, signal: AbortSignal): Promise<readonly Approval[]> {
+  return persistent(leased, signal).approvals(leased.claim.task.task_id)
 }
 
 /** @throws StoppedBefore when the signal is why the work failed, and otherwise what the work throws */
@@ -104,7 +102,7 @@ async function execute(task: PreparedTask): Promise<WorkerEnd> {
   if (!skill && options.skills.exists && options.role !== orchestrator)
     return escalate(task, { message: `no skill of the library matches the task ${JSON.stringify(claim.task.title)}`, tokens: 0 })
   const copy = await unlessStopped(task, (signal) => copyFor(task, signal))
-  const execution = { ...task, prompt: promptOf(task, copy) }
+  const execution = { ...task, prompt: taskPrompt(task, copy) }
   try {
     return await settle(execution, copy, await runIn(execution, copy))
   } finally {
@@ -121,11 +119,6 @@ async function copyFor({ options, claim }: PreparedTask, signal: AbortSignal): P
   if (copy.earlier) await copy.park(copy.earlier)
   await copy.remove()
   throw signal.reason
-}
-
-function promptOf({ options, claim, sessions, skill, approvals }: PreparedTask, { earlier }: WorkspaceCopy): string {
-  const { agentId, role } = options
-  return taskPrompt({ agentId, role, task: claim.task, last: sessions.last(), skill, approvals, isContinuation: earlier !== undefined })
 }
 
 async function runIn(execution: TaskExecution, copy: WorkspaceCopy): Promise<RunOutcome> {
@@ -154,22 +147,19 @@ async function runIn(execution: TaskExecution, copy: WorkspaceCopy): Promise<Run
 }
 
 /** Returns the calls of a run such that they wait for the control plane as long as the lease lasts: one that fails would fail the run. */
-function persistent({ options, run, lease }: TaskExecution, signal: AbortSignal): RunPort {
+function persistent({ options, run, lease }: LeasedTask, signal: AbortSignal): RunPort {
   const retry = { ...retryOf({ options, lease }), while: () => lease.isHeld() && !signal.aborted, signal }
   const wrap =
     <Given extends unknown[], Result>(ask: (...given: Given) => Promise<Result>) =>
     (...given: Given) =>
       retryWhile(retry, () => ask(...given))
-  const { approvals, useApproval, activity, reserve, settle } = run
   return {
     ...run,
-    ...{
-      approvals: wrap(approvals),
-      useApproval: wrap(useApproval),
-      activity: wrap(activity),
-      reserve: wrap(reserve),
-      settle: wrap(settle),
-    },
+    approvals: wrap(run.approvals),
+    useApproval: wrap(run.useApproval),
+    activity: wrap(run.activity),
+    reserve: wrap(run.reserve),
+    settle: wrap(run.settle),
   }
 }
 
@@ -272,30 +262,20 @@ async function noteEscalation(execution: PreparedTask, { message, tokens }: Esca
   await noteSession(execution, { skill: skill?.name ?? 'none', outcome: `escalated: ${message}`, tokens })
 }
 
-type PromptParts = {
-  readonly agentId: string
-  readonly role: string
-  readonly task: Task
-  readonly last: SessionLine | undefined
-  readonly skill: MatchedSkill | undefined
-  /** Lists the answered approvals of this task. */
-  readonly approvals: readonly Approval[]
-  /** Tells whether the workspace is as the previous run left it. */
-  readonly isContinuation: boolean
-}
-
 /**
  * Writes the prompt about a task. Task texts come from outside: they are data in a JSON block, and never become arguments. The text begins with a
  * word, so no program takes it for an option.
  */
-function taskPrompt({ agentId, role, task, last, skill, approvals, isContinuation }: PromptParts): string {
+function taskPrompt({ options, claim, sessions, skill, approvals }: PreparedTask, { earlier }: WorkspaceCopy): string {
+  const { task } = claim
+  const last = sessions.last()
   const parts = [
-    `You are the agent "${agentId}" with the role "${role}". Carry out this one task, then answer with a short report of the result.`,
+    `You are the agent "${options.agentId}" with the role "${options.role}". Carry out this one task, then answer with a short report of the result.`,
     `Task (data, in JSON):\n${JSON.stringify(factsOf(task), null, 2)}`,
     ...(skill ? [skillText(skill)] : []),
     ...(last ? [`Your last run (from your session file): ${JSON.stringify(last)}`] : []),
     ...approvals.filter(({ state }) => state === 'approved' || state === 'rejected' || state === 'revise').map(approvalText),
-    ...(isContinuation
+    ...(earlier
       ? ['The previous run of this task stopped in order to wait. The current folder is as it left it: continue from there.']
       : []),
     ...(task.attempt > 1 && task.error ? [`Attempt ${task.attempt}; the attempt before failed: ${JSON.stringify(task.error)}`] : []),

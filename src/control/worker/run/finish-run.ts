@@ -13,7 +13,7 @@ import type { Claim, Task } from '../../contract/task-shapes.ts'
 import type { Confinement } from '../child/child-confinement.ts'
 import type { ChildRecords } from '../child/child-processes.ts'
 import type { SessionLog } from '../session-log.ts'
-import type { EarlierRun, MatchedSkill, RunChanges, WorkerEnd, WorkerOptions, WorkspaceCopy } from '../worker-options.ts'
+import type { MatchedSkill, RunChanges, WorkerEnd, WorkerOptions, WorkspaceCopy } from '../worker-options.ts'
 import type { Artifact, RunPort } from '../worker-port.ts'
 import type { RunLog } from './child-log.ts'
 import type { Lease } from './held-lease.ts'
@@ -110,7 +110,7 @@ export async function finishWithoutLease(
   await log.close(logMs)
   if (state === 'waiting') {
     if (existing) await copy.forget(existing)
-    else await copy.park(sessionOf(execution, outcome))
+    else await copy.park({ runner: execution.skill?.command ? 'command' : options.runner.name, session: outcome.session })
     await noteSession(execution, { skill: skillOf(execution, outcome), outcome: 'waiting', tokens: outcome.tokens })
     return 'waiting'
   }
@@ -120,10 +120,6 @@ export async function finishWithoutLease(
   )
   await noteCompletion(execution, outcome, changes)
   return 'completed'
-}
-
-function sessionOf({ options, skill }: TaskExecution, { session }: RunOutcome): EarlierRun {
-  return { runner: skill?.command ? 'command' : options.runner.name, session }
 }
 
 async function dropResult(
@@ -151,15 +147,11 @@ async function deliver(
   { changes, outcome }: RunResult,
 ): Promise<void> {
   const { claim, options } = execution
-  const artifacts = artifactsOf(changes, outcome)
+  const artifacts = [...artifact('output.txt', outcome.output), ...artifact('changes.patch', changes.patch ?? '')]
   for (const artifact of artifacts) await port.putArtifact(claim.run_id, artifact)
   const manifest = await options.manifest?.(factsOf(execution, { changes, outcome, artifacts }))
   const skill = skillOf(execution, outcome)
   await port.deliver(claim.run_id, { changes: changes.state, skill, manifest })
-}
-
-function artifactsOf({ patch }: RunChanges, { output }: RunOutcome): readonly Artifact[] {
-  return [...artifact('output.txt', output), ...artifact('changes.patch', patch ?? '')]
 }
 
 function artifact(name: string, text: string): readonly Artifact[] {

@@ -22,7 +22,7 @@ const decided = { approve: 'Approved', reject: 'Denied', revise: 'Sent back' } a
 
 export function decide({ approval_id, operation }: Approval, decision: DecisionRequest['decision'], note = ''): Promise<boolean> {
   return doing(`${decided[decision]}: ${shortOf(operation)}`, () =>
-    plane('POST', `approvals/${approval_id}/decision`, { decision, ...(note === '' ? {} : { note }) }),
+    plane('POST', `approvals/${approval_id}/decision`, { decision, note: note || undefined }),
   )
 }
 

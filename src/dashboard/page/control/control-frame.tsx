@@ -17,15 +17,16 @@ import { HeartbeatSchedules } from './views/heartbeat-schedules.tsx'
 import { OperatorsPage } from './views/operators-page.tsx'
 import { TasksPage } from './views/tasks-page.tsx'
 
-const pages: readonly PageRow[] = [
-  { path: '', name: 'Now', View: ControlNow },
-  { path: 'tasks', name: 'Tasks', View: TasksPage },
-  { path: 'runs', name: 'Runs', View: RunsPage },
-  { path: 'agents', name: 'Agents', View: AgentsPage },
-  { path: 'budget', name: 'Budget', View: BudgetPage },
-  { path: 'schedules', name: 'Schedules', View: HeartbeatSchedules },
-  { path: 'audit', name: 'Audit', View: AuditPage },
-  { path: 'operators', name: 'Operators', View: OperatorsPage },
+/** `g` and then the letter goes there. */
+const pages: readonly (PageRow & { readonly letter: string })[] = [
+  { path: '', letter: 'n', name: 'Now', View: ControlNow },
+  { path: 'tasks', letter: 't', name: 'Tasks', View: TasksPage },
+  { path: 'runs', letter: 'r', name: 'Runs', View: RunsPage },
+  { path: 'agents', letter: 'a', name: 'Agents', View: AgentsPage },
+  { path: 'budget', letter: 'b', name: 'Budget', View: BudgetPage },
+  { path: 'schedules', letter: 's', name: 'Schedules', View: HeartbeatSchedules },
+  { path: 'audit', letter: 'u', name: 'Audit', View: AuditPage },
+  { path: 'operators', letter: 'o', name: 'Operators', View: OperatorsPage },
 ]
 
 export function ControlFrame() {
@@ -60,18 +61,6 @@ export function ControlFrame() {
 
 const helpShown = signal(false)
 
-/** `g` and then the letter. */
-const letters: { readonly [letter: string]: string } = {
-  n: '',
-  t: 'tasks',
-  r: 'runs',
-  a: 'agents',
-  b: 'budget',
-  s: 'schedules',
-  u: 'audit',
-  o: 'operators',
-}
-
 const never = Number.NEGATIVE_INFINITY
 
 function goingByKeys(): () => void {
@@ -80,7 +69,7 @@ function goingByKeys(): () => void {
     if (isOther(event)) return
     if (event.key === '?') helpShown.value = true
     if (!keysOn.value) return
-    const to = letters[event.key]
+    const to = pages.find(({ letter }) => letter === event.key)?.path
     if (performance.now() - state.wentAt < 1_500 && to !== undefined) {
       event.preventDefault()
       event.stopImmediatePropagation()

@@ -26,11 +26,6 @@ export const isKnown = signal(false)
 export const clock = signal(Date.now())
 const ahead = signal(0)
 
-function setClock(server: number): void {
-  ahead.value = server - Date.now()
-  clock.value = server
-}
-
 /** A worker asks for work at least every 25 seconds; one that has not asked for this long is not running. */
 const unseenMs = 120_000
 
@@ -65,7 +60,8 @@ const loads = {
   },
   agents: async () => {
     const answer = await stream('GET', `${root}/agents`, {})
-    setClock(Date.parse(answer.headers.get('date') ?? '') || Date.now())
+    clock.value = Date.parse(answer.headers.get('date') ?? '') || Date.now()
+    ahead.value = clock.value - Date.now()
     agents.value = ((await answer.json()) as { readonly agents: readonly Agent[] }).agents
   },
   budget: async () => {

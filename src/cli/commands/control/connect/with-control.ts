@@ -171,7 +171,10 @@ export function operatorTokenFile({ home }: Pick<HostContext, 'home'>): string {
 /** @returns undefined when there is none. @throws CliExit when the file is there but cannot be used */
 export function knownOperatorToken(place: TokenPlace): OperatorToken | undefined {
   const token = place.env[variable]?.trim()
-  return token ? { token, origin: variable } : tokenIn(operatorTokenFile(place))
+  if (token) return { token, origin: variable }
+  const path = operatorTokenFile(place)
+  const stored = secretIn(path)
+  return stored === undefined ? undefined : { token: stored, origin: path }
 }
 
 /** @throws CliExit that says where a token is looked for and how to get one */
@@ -181,11 +184,6 @@ export function operatorToken(place: TokenPlace): OperatorToken {
   throw usageError(
     `no operator token: ${variable} is not set, and ${operatorTokenFile(place)} does not exist. On the machine of the control plane: braidclaw control init. On another one: copy its operator.token to that path (mode 600)`,
   )
-}
-
-function tokenIn(path: string): OperatorToken | undefined {
-  const token = secretIn(path)
-  return token === undefined ? undefined : { token, origin: path }
 }
 
 /**

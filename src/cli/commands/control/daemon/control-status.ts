@@ -116,7 +116,7 @@ export function statusText(status: FleetStatus, now: number, width?: number): st
       '',
       ...(needs.length === 0
         ? ['nothing needs you']
-        : ['needs you', ...indented(table(limited(needs), { width: width && width - 2, most: 48, drop: [1] }))]),
+        : ['needs you', ...table(limited(needs), { width: width && width - 2, most: 48, drop: [1] }).map((line) => `  ${line}`)]),
     ],
     Object.keys(status.queue).length === 0
       ? []
@@ -208,8 +208,4 @@ function fleet(agents: readonly Agent[]): string {
 
 function limited(rows: readonly string[][]): string[][] {
   return rows.length <= most ? [...rows] : [...rows.slice(0, most - 1), ['…', '', `and ${rows.length - most + 1} more`]]
-}
-
-function indented(lines: readonly string[]): string[] {
-  return lines.map((line) => `  ${line}`)
 }

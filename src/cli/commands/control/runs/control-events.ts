@@ -127,12 +127,11 @@ function sources(control: Control): { readonly [K in (typeof kinds)[number]]: ()
     budget: () => once('budget', async () => [await control.budget.get()]),
     agents: () => once('agent', () => control.fleet.list()),
     schedules: () => once('schedule', () => control.schedules.list()),
-    tasks: () => paged('task', async (after) => named(await control.tasks.list({ limit: 200, ...after }), 'tasks')),
+    tasks: () => paged('task', async (after?: string) => named(await control.tasks.list({ limit: 200, after }), 'tasks')),
     runs: () => wholeRuns(control),
-    approvals: () => paged('approval', async (after) => named(await control.approvals.list({ limit: 200, ...after }), 'approvals')),
-    ledger: async function* () {
-      for await (const entry of wholeLedger(control)) yield { kind: 'ledger', ...entry }
-    },
+    approvals: () => paged('approval', async (after?: string) => named(await control.approvals.list({ limit: 200, after }), 'approvals')),
+    ledger: () =>
+      paged('ledger', async (after?: number) => named(await control.budget.ledger({ after: after ?? 0, limit: 200 }), 'entries')),
     events: async function* () {
       for await (const event of allAfter(control, {}, 0)) yield { kind: 'event', ...event }
     },
@@ -141,19 +140,9 @@ function sources(control: Control): { readonly [K in (typeof kinds)[number]]: ()
 
 /** Reads each run that has a manifest alone, because a list of runs has no manifests. */
 async function* wholeRuns(control: Control): RecordSource {
-  for (let after: { readonly after?: string } = {}; ; ) {
-    const { runs, next } = await control.runs.list({ limit: 200, ...after })
+  for (let after: string | undefined; ; ) {
+    const { runs, next } = await control.runs.list({ limit: 200, after })
     for (const run of runs) yield { kind: 'run', ...(run.has_manifest ? await control.runs.get(run.run_id) : { ...run, manifest: null }) }
-    if (next === null) return
-    after = { after: next }
-  }
-}
-
-/** Returns the entries, the oldest first; each is one sum of tokens that was counted. */
-async function* wholeLedger(control: Control): RecordSource {
-  for (let after = 0; ; ) {
-    const { entries, next } = await control.budget.ledger({ after, limit: 200 })
-    yield* entries
     if (next === null) return
     after = next
   }
@@ -163,21 +152,20 @@ async function* once(kind: string, read: () => Promise<readonly object[]>): Reco
   for (const each of await read()) yield { kind, ...each }
 }
 
-type RecordPage = { readonly items: readonly object[]; readonly next: string | null }
+type RecordPage<After> = { readonly items: readonly object[]; readonly next: After | null }
 
-async function* paged(kind: string, read: (after: { readonly after?: string }) => Promise<RecordPage>): RecordSource {
-  let after: { readonly after?: string } = {}
-  for (;;) {
+async function* paged<After>(kind: string, read: (after?: After) => Promise<RecordPage<After>>): RecordSource {
+  for (let after: After | undefined; ; ) {
     const { items, next } = await read(after)
     for (const each of items) yield { kind, ...each }
     if (next === null) return
-    after = { after: next }
+    after = next
   }
 }
 
-function named<Key extends string>(
-  page: { readonly [K in Key]: readonly object[] } & { readonly next: string | null },
+function named<Key extends string, After>(
+  page: { readonly [K in Key]: readonly object[] } & { readonly next: After | null },
   key: Key,
-): RecordPage {
+): RecordPage<After> {
   return { items: page[key], next: page.next }
 }

@@ -81,7 +81,7 @@ export const log = controlCommand({
 
 /** Returns the number of bytes. A run that has ended gets no more log, so its state is read before its log. */
 async function printLog(
-  context: CliContext,
+  { process: { stdout }, outputClosed }: CliContext,
   control: Control,
   { id, follow, signal }: { readonly id: string; readonly follow: boolean; readonly signal: AbortSignal },
 ): Promise<number> {
@@ -89,32 +89,27 @@ async function printLog(
   let at = 0
   for (;;) {
     const run = await control.runs.get(id)
-    at += await printRest(context, control, { id, at, decoder })
-    if (!follow || hasEnded(run) || context.outputClosed() || signal.aborted) return at
+    for await (const bytes of logPieces(control, id, at)) {
+      at += bytes.length
+      stdout.stream(decoder.decode(bytes, { stream: true }))
+      if (outputClosed()) return at
+    }
+    if (!follow || run.state !== 'running' || outputClosed() || signal.aborted) return at
     await sleep(lookAgainMs, signal)
   }
 }
 
 const lookAgainMs = 400
 
-async function printRest(
-  { process: { stdout }, outputClosed }: CliContext,
-  control: Control,
-  { id, at, decoder }: { readonly id: string; readonly at: number; readonly decoder: TextDecoder },
-): Promise<number> {
-  let count = 0
-  for (let total = at + 1; at + count < total && !outputClosed(); ) {
-    const piece = await control.runs.log(id, at + count)
+/** Yields the log from a byte on, a piece for each answer. */
+export async function* logPieces(control: Control, id: string, from = 0): AsyncGenerator<Uint8Array> {
+  for (let at = from, total = at + 1; at < total; ) {
+    const piece = await control.runs.log(id, at)
+    if (piece.bytes.length === 0) return
+    yield piece.bytes
     total = piece.total
-    count += piece.bytes.length
-    if (piece.bytes.length === 0) break
-    stdout.stream(decoder.decode(piece.bytes, { stream: true }))
+    at += piece.bytes.length
   }
-  return count
-}
-
-function hasEnded({ state }: Run): boolean {
-  return state !== 'running'
 }
 
 const flags = {

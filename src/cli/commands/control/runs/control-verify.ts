@@ -20,7 +20,7 @@ import { controlCommand, controlExits, controlFlags, proposeControlRuns } from '
 import { show } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
 import { oneLine } from '../text/table.ts'
-import { runArgs } from './control-run.ts'
+import { logPieces, runArgs } from './control-run.ts'
 
 const altered = [9, 'the manifest, the log or an artifact is not what was signed'] as const
 
@@ -79,19 +79,7 @@ async function reportedKey(control: Control, { agent_id: agent }: Run): Promise<
 async function carried(control: Control, run: Run): Promise<CarriedRun & { readonly log: Uint8Array }> {
   const artifacts = new Map<string, Uint8Array>()
   for (const { name } of run.artifacts) artifacts.set(name, (await control.runs.artifact(run.run_id, name)).bytes)
-  return { run, manifest: run.manifest, artifacts, log: await wholeLog(control, run.run_id) }
-}
-
-async function wholeLog(control: Control, id: string): Promise<Uint8Array> {
-  const pieces: Uint8Array[] = []
-  for (let at = 0, total = 1; at < total; ) {
-    const piece = await control.runs.log(id, at)
-    if (piece.bytes.length === 0) break
-    pieces.push(piece.bytes)
-    total = piece.total
-    at += piece.bytes.length
-  }
-  return Buffer.concat(pieces)
+  return { run, manifest: run.manifest, artifacts, log: Buffer.concat(await Array.fromAsync(logPieces(control, run.run_id))) }
 }
 
 /** @throws CliExit 9 when it does not hold */

@@ -1,6 +1,5 @@
 /** Implements `control approvals list | show` and `control approve | deny | revise`, which `control task` has too. */
 
-import type { CliContext } from '../../../../channels/terminal/context.ts'
 import type { Approval, DecisionRequest } from '../../../../control/contract/activity-shapes.ts'
 import { approvalStates } from '../../../../control/contract/state-names.ts'
 import { visibleLines } from '../../../../kit/text.ts'
@@ -36,7 +35,8 @@ function deciding(decision: DecisionRequest['decision'], examples: readonly Exam
       const { note = '' } = given
       const approval = await control.approvals.decide(await approvalIdOf(control, id), { decision, note })
       print(context, { json, value: approval, text: `${approvalLine(approval)}\n` })
-      remind(context, approval)
+      if (approval.state === 'revise' && !approval.note)
+        context.process.stderr.write('note: without --note the agent does not know what to change\n')
     },
   })
 }
@@ -65,10 +65,6 @@ async function approvalIdOf(control: Control, typed: string): Promise<string> {
 
 function approvalLine({ approval_id: id, state, operation, task_id: task }: Approval): string {
   return `${id}  ${state}  ${oneLine(operation)}${task === null ? '' : `  (${task})`}`
-}
-
-function remind({ process: { stderr } }: CliContext, { state, note }: Approval): void {
-  if (state === 'revise' && !note) stderr.write('note: without --note the agent does not know what to change\n')
 }
 
 export const list = controlCommand({

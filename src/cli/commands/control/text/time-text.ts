@@ -28,12 +28,8 @@ export function when(iso: string | null, now: number): string {
 }
 
 /** Returns `Tue 2026-11-24 02:00 Europe/Berlin (in 1h)`, in the time zone of the reader; programs use --json. */
-export function moment(iso: string, now: number, zone = ownZone()): string {
+export function moment(iso: string, now: number, zone = Intl.DateTimeFormat().resolvedOptions().timeZone): string {
   return `${timeText(iso, zone)} (${when(iso, now)})`
-}
-
-function ownZone(): string {
-  return Intl.DateTimeFormat().resolvedOptions().timeZone
 }
 
 /** Returns `1,200 tokens`; `no limit` without a number. */

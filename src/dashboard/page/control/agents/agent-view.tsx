@@ -1,8 +1,9 @@
 /** Shows one agent: what it does, its limits and keys, its worker, and what it wrote into its session. */
 
+import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
 import type { Agent, AgentKey } from '../../../../control/contract/fleet-shapes.ts'
 import type { SessionLine } from '../../../../control/contract/run-shapes.ts'
-import { About, Field, submitBy } from '../../parts/fields.tsx'
+import { About, submitBy } from '../../parts/fields.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { useMark } from '../../parts/mark.ts'
 import { Button, Empty, Facts, Part, Proposals, Tag } from '../../parts/small.tsx'
@@ -12,7 +13,7 @@ import { agents, isKnown, isUnseen, roles } from '../control-state.ts'
 import { plane, resumed, usePlane } from '../net/plane-live.ts'
 import { goTo, idIn } from '../parts/address.ts'
 import { confirmed } from '../parts/ask.tsx'
-import { Ago, At, IdLink, Keyed, tokensOf } from '../parts/bits.tsx'
+import { Ago, At, IdLink, InputField, NamedButton, tokensOf } from '../parts/bits.tsx'
 import { EventList, SessionLines } from '../parts/event-list.tsx'
 import { JsonBlock, PlainText } from '../parts/plain-text.tsx'
 
@@ -102,22 +103,17 @@ function Edit({ agent: { id, role, daily_tokens, description, heartbeat_enabled 
   return (
     <form class="card" onSubmit={submitBy(save)}>
       <div class="fields">
-        <Field id="edit-role" label="Role">
-          <input id="edit-role" name="role" required maxLength={64} defaultValue={role} />
-        </Field>
-        <Field id="edit-tokens" label="Tokens a day" help="Leave empty for no limit of its own">
-          <input
-            id="edit-tokens"
-            name="daily_tokens"
-            type="number"
-            min={0}
-            defaultValue={daily_tokens === null ? '' : String(daily_tokens)}
-            aria-describedby="edit-tokens-help"
-          />
-        </Field>
-        <Field id="edit-about" label="Description">
-          <input id="edit-about" name="description" maxLength={2000} defaultValue={description} />
-        </Field>
+        <InputField id="edit-role" label="Role" name="role" required maxLength={64} defaultValue={role} />
+        <InputField
+          id="edit-tokens"
+          label="Tokens a day"
+          help="Leave empty for no limit of its own"
+          name="daily_tokens"
+          type="number"
+          min={0}
+          defaultValue={daily_tokens ?? ''}
+        />
+        <InputField id="edit-about" label="Description" name="description" maxLength={2000} defaultValue={description} />
       </div>
       <p>
         <label class="check">
@@ -132,10 +128,8 @@ function Edit({ agent: { id, role, daily_tokens, description, heartbeat_enabled 
 }
 
 function Keys({ id }: { readonly id: string }) {
-  const found = usePlane<{ keys: readonly AgentKey[] }>(
-    agentPath(id, 'keys'),
-    ({ agent_id, type }) => agent_id === id && /^(agent|key)\./.test(type),
-  )
+  const concerns = ({ agent_id, type }: ControlEvent) => agent_id === id && /^(agent|key)\./.test(type)
+  const found = usePlane<{ keys: readonly AgentKey[] }>(agentPath(id, 'keys'), concerns)
   async function revoke(key: string): Promise<void> {
     const body = <p>Whoever uses {key} is refused at once, and the leases of the agent end.</p>
     if (!(await confirmed({ title: 'Revoke this key?', body, act: 'Revoke the key', isDangerous: true }))) return
@@ -167,11 +161,7 @@ function Keys({ id }: { readonly id: string }) {
                       )}
                     </span>
                   </span>
-                  {revoked_at === null && (
-                    <Button on={() => revoke(key_id)}>
-                      Revoke<span class="hidden"> {key_id}</span>
-                    </Button>
-                  )}
+                  {revoked_at === null && <NamedButton word="Revoke" name={key_id} on={() => revoke(key_id)} />}
                 </li>
               ))}
             </ul>
@@ -183,10 +173,8 @@ function Keys({ id }: { readonly id: string }) {
 }
 
 function Sessions({ id }: { readonly id: string }) {
-  const found = usePlane<{ sessions: readonly SessionLine[] }>(
-    agentPath(id, 'sessions?limit=50'),
-    ({ agent_id, type }) => agent_id === id && /^(run|session)\./.test(type),
-  )
+  const concerns = ({ agent_id, type }: ControlEvent) => agent_id === id && /^(run|session)\./.test(type)
+  const found = usePlane<{ sessions: readonly SessionLine[] }>(agentPath(id, 'sessions?limit=50'), concerns)
   return (
     <Loaded from={found}>
       {({ sessions }) =>
@@ -289,20 +277,9 @@ function AgentCard({ agent, marked }: { readonly agent: Agent; readonly marked: 
       </div>
       <Running of={running} />
       <div class="row actions">
-        <Button on={() => pauseOrResume(agent)}>
-          <Keyed of="p" marked={marked}>
-            {paused ? 'Resume' : 'Pause'}
-            <span class="hidden"> {id}</span>
-          </Keyed>
-        </Button>
-        <Button on={() => wake(id)}>
-          <Keyed of="w" marked={marked}>
-            Wake<span class="hidden"> {id}</span>
-          </Keyed>
-        </Button>
-        <Button on={() => rotateKey(id)}>
-          Rotate key<span class="hidden"> of {id}</span>
-        </Button>
+        <NamedButton word={paused ? 'Resume' : 'Pause'} name={id} on={() => pauseOrResume(agent)} keyed="p" marked={marked} />
+        <NamedButton word="Wake" name={id} on={() => wake(id)} keyed="w" marked={marked} />
+        <NamedButton word="Rotate key" name={`of ${id}`} on={() => rotateKey(id)} />
       </div>
     </li>
   )
@@ -328,18 +305,17 @@ function NewAgent() {
     <Part id="add-title" title="Add an agent">
       <form class="card" onSubmit={submitBy(add)}>
         <div class="fields">
-          <Field id="agent-id" label="Name" help="Letters, digits, and . _ -">
-            <input id="agent-id" name="id" required maxLength={64} aria-describedby="agent-id-help" />
-          </Field>
-          <Field id="agent-role" label="Role">
-            <input id="agent-role" name="role" required maxLength={64} list="agent-roles" />
-          </Field>
-          <Field id="agent-tokens" label="Tokens a day" help="Leave empty for only the limits of its role and of all agents">
-            <input id="agent-tokens" name="daily_tokens" type="number" min={0} aria-describedby="agent-tokens-help" />
-          </Field>
-          <Field id="agent-about" label="Description">
-            <input id="agent-about" name="description" maxLength={2000} />
-          </Field>
+          <InputField id="agent-id" label="Name" help="Letters, digits, and . _ -" name="id" required maxLength={64} />
+          <InputField id="agent-role" label="Role" name="role" required maxLength={64} list="agent-roles" />
+          <InputField
+            id="agent-tokens"
+            label="Tokens a day"
+            help="Leave empty for only the limits of its role and of all agents"
+            name="daily_tokens"
+            type="number"
+            min={0}
+          />
+          <InputField id="agent-about" label="Description" name="description" maxLength={2000} />
         </div>
         <Proposals id="agent-roles" of={roles.value} />
         <button type="submit" class="main">

@@ -1,9 +1,9 @@
 /** Small pieces of the control pages: tags of states, links to records, tokens, and times beside the present. */
 
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, ComponentProps } from 'preact'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
-import { whole } from '../../parts/fields.tsx'
-import { Tag, Time } from '../../parts/small.tsx'
+import { Field, whole } from '../../parts/fields.tsx'
+import { Button, Columns, Scroll, Tag, Time } from '../../parts/small.tsx'
 import { clock } from '../control-state.ts'
 import { PlainText, visible } from './plain-text.tsx'
 
@@ -108,6 +108,50 @@ export function Keyed({ of, marked, children }: { readonly of: string; readonly 
         </>
       )}
     </>
+  )
+}
+
+type NamedButtonProps = {
+  readonly word: string
+  /** Names what the button acts on, for those who hear the page. */
+  readonly name: string
+  readonly on: () => unknown
+  readonly keyed?: string
+  readonly marked?: boolean
+}
+
+export function NamedButton({ word, name, on, keyed = '', marked = false }: NamedButtonProps) {
+  return (
+    <Button on={on}>
+      <Keyed of={keyed} marked={marked}>
+        {word}
+        <span class="hidden"> {name}</span>
+      </Keyed>
+    </Button>
+  )
+}
+
+type InputFieldProps = ComponentProps<'input'> & Omit<ComponentProps<typeof Field>, 'children'>
+
+/** Shows a field with one input, which its help describes. */
+export function InputField({ id, label, help, ...input }: InputFieldProps) {
+  return (
+    <Field id={id} label={label} help={help}>
+      <input id={id} aria-describedby={help && `${id}-help`} {...input} />
+    </Field>
+  )
+}
+
+type TableProps = ComponentProps<typeof Scroll> & { readonly columns: ComponentProps<typeof Columns>['of'] }
+
+export function Table({ label, columns, children }: TableProps) {
+  return (
+    <Scroll label={label}>
+      <table>
+        <Columns of={columns} />
+        <tbody>{children}</tbody>
+      </table>
+    </Scroll>
   )
 }
 

@@ -5,12 +5,12 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
 import type { SessionLine } from '../../../../control/contract/run-shapes.ts'
 import { whole } from '../../parts/fields.tsx'
-import { Button, Columns, Empty, Scroll } from '../../parts/small.tsx'
+import { Button, Empty } from '../../parts/small.tsx'
 import { attempt, textOf } from '../../state.ts'
 import { listenToPlane, plane, queryOf, resumed } from '../net/plane-live.ts'
 import type { Filters } from './address.ts'
-import { At, IdLink } from './bits.tsx'
-import { PlainText } from './plain-text.tsx'
+import { At, IdLink, Table } from './bits.tsx'
+import { After, PlainText } from './plain-text.tsx'
 
 type EventListProps = {
   readonly filters: Filters
@@ -18,7 +18,6 @@ type EventListProps = {
   readonly concerns: (event: ControlEvent) => boolean
 }
 type History = { readonly events: readonly ControlEvent[]; readonly next: number | null }
-type ShownEvents = { readonly events: readonly ControlEvent[]; readonly next: number | null; readonly error?: string }
 
 /** New events never make the list longer than this; "Older" does. */
 const mostLive = 120
@@ -26,7 +25,7 @@ const drawMs = 250
 
 export function EventList({ filters, concerns }: EventListProps) {
   const key = queryOf(filters)
-  const [state, setState] = useState<ShownEvents | undefined>(undefined)
+  const [state, setState] = useState<(History & { readonly error?: string }) | undefined>(undefined)
   const fits = useRef(concerns)
   fits.current = concerns
   const load = (before?: number) => plane<History>('GET', `activity${queryOf({ ...filters, limit: 50, before })}`)
@@ -138,12 +137,7 @@ const EventRow = memo(({ event: { id, at, type, actor, task_id, run_id, agent_id
       </span>
       <span class="small quiet grow">
         <PlainText text={actor} />
-        {words.length > 0 && (
-          <>
-            {': '}
-            <PlainText text={words.map(([name, value]) => `${name} ${shown(value)}`).join(', ')} />
-          </>
-        )}
+        <After text={words.map(([name, value]) => `${name} ${shown(value)}`).join(', ')} />
       </span>
       <span class="small quiet mono">{id}</span>
     </li>
@@ -158,27 +152,18 @@ function shown(value: unknown): string {
 /** Shows what an agent wrote into its session, as its next heartbeat will read it. */
 export function SessionLines({ of }: { readonly of: readonly SessionLine[] }) {
   return (
-    <Scroll label="Lines of the session">
-      <table>
-        <Columns of={['Time', 'Task', 'Skill', 'Outcome', { number: 'Tokens' }]} />
-        <tbody>
-          {of.map(({ timestamp, task, skill, outcome, tokens_used }, at) => (
-            <tr key={at}>
-              <td>{Number.isNaN(Date.parse(timestamp)) ? <PlainText text={timestamp} /> : <At time={timestamp} />}</td>
-              <td>
-                <PlainText text={task} />
-              </td>
-              <td>
-                <PlainText text={skill} />
-              </td>
-              <td>
-                <PlainText text={outcome} />
-              </td>
-              <td class="number">{whole(tokens_used)}</td>
-            </tr>
+    <Table label="Lines of the session" columns={['Time', 'Task', 'Skill', 'Outcome', { number: 'Tokens' }]}>
+      {of.map(({ timestamp, task, skill, outcome, tokens_used }, at) => (
+        <tr key={at}>
+          <td>{Number.isNaN(Date.parse(timestamp)) ? <PlainText text={timestamp} /> : <At time={timestamp} />}</td>
+          {[task, skill, outcome].map((text, column) => (
+            <td key={column}>
+              <PlainText text={text} />
+            </td>
           ))}
-        </tbody>
-      </table>
-    </Scroll>
+          <td class="number">{whole(tokens_used)}</td>
+        </tr>
+      ))}
+    </Table>
   )
 }

@@ -25,7 +25,7 @@ import {
 import { agents, budget, isUnseen, pending, stuck } from '../control-state.ts'
 import { copied } from './ask.tsx'
 import { Ago, At, IdLink, Keyed, tokensOf } from './bits.tsx'
-import { PlainText, Reasoning } from './plain-text.tsx'
+import { After, PlainText, Reasoning } from './plain-text.tsx'
 
 /** Lists what needs the person, the most urgent first. */
 export type Need =
@@ -78,38 +78,29 @@ function byRole(tasks: readonly Task[]): readonly Need[] {
   return [...Map.groupBy(tasks, ({ role }) => role)].map(([role, of]) => ({ kind: 'unpaid', id: `budget ${role}`, role, tasks: of }))
 }
 
-const names: { readonly [kind in Need['kind']]: string } = {
-  approval: 'Approval',
-  spent: 'Budget used up',
-  unpaid: 'Waiting for budget',
-  doubtful: 'Effect in doubt',
-  dead: 'Dead',
-  paused: 'Paused',
-  unseen: 'Not seen',
-  working: 'Working',
+const kinds: { readonly [kind in Need['kind']]: { readonly name: string; readonly tag: 'good' | 'bad' | 'warn' | '' } } = {
+  approval: { name: 'Approval', tag: 'warn' },
+  spent: { name: 'Budget used up', tag: 'bad' },
+  unpaid: { name: 'Waiting for budget', tag: 'warn' },
+  doubtful: { name: 'Effect in doubt', tag: 'bad' },
+  dead: { name: 'Dead', tag: 'bad' },
+  paused: { name: 'Paused', tag: '' },
+  unseen: { name: 'Not seen', tag: 'bad' },
+  working: { name: 'Working', tag: 'good' },
 }
-const kinds: { readonly [kind in Need['kind']]: 'good' | 'bad' | 'warn' | '' } = {
-  approval: 'warn',
-  spent: 'bad',
-  unpaid: 'warn',
-  doubtful: 'bad',
-  dead: 'bad',
-  paused: '',
-  unseen: 'bad',
-  working: 'good',
-}
+const colours = { good: '', bad: 'bad', warn: 'ask', '': '' } as const
 
 export function NeedCard({ need, id, marked }: { readonly need: Need; readonly id: string; readonly marked: boolean }) {
-  const { kind } = need
+  const { name, tag } = kinds[need.kind]
   return (
     <article
       data-mark={id}
       tabIndex={-1}
-      class={`card need ${kinds[kind] === 'good' || kinds[kind] === '' ? '' : kinds[kind] === 'bad' ? 'bad' : 'ask'} ${marked ? 'marked' : ''}`}
-      aria-label={`${names[kind]}: ${need.id}`}
+      class={`card need ${colours[tag]} ${marked ? 'marked' : ''}`}
+      aria-label={`${name}: ${need.id}`}
       aria-current={marked || undefined}
     >
-      <Body need={need} marked={marked} tag={<Tag kind={kinds[kind]}>{names[kind]}</Tag>} />
+      <Body need={need} marked={marked} tag={<Tag kind={tag}>{name}</Tag>} />
     </article>
   )
 }
@@ -138,12 +129,9 @@ function Unpaid({ role, tasks, marked, tag }: BodyProps & { readonly role: strin
       {first && (
         <p>
           <IdLink id={first.task_id} /> <PlainText text={first.title} />
-          {first.error !== null && (
-            <span class="quiet">
-              {': '}
-              <PlainText text={first.error} />
-            </span>
-          )}
+          <span class="quiet">
+            <After text={first.error} />
+          </span>
         </p>
       )}
       <div class="row">
@@ -173,28 +161,20 @@ function Stuck({ kind, task, marked, tag }: BodyProps & { readonly kind: 'doubtf
           <PlainText text={error} />
         </p>
       )}
-      {kind === 'dead' ? (
-        <div class="row">
-          <Act of="r" marked={marked} main name={task_id} act={() => retry(task)}>
-            Retry
-          </Act>
-          <Act of="x" marked={marked} name={task_id} act={() => cancel(task)}>
-            Cancel
-          </Act>
-        </div>
-      ) : (
-        <div class="row">
-          <Act of="d" marked={marked} main name={task_id} act={() => resolve(task, 'done')}>
-            It was done
-          </Act>
-          <Act of="r" marked={marked} name={task_id} act={() => resolve(task, 'redo')}>
-            Run it again
-          </Act>
-          <Act of="x" marked={marked} name={task_id} act={() => resolve(task, 'give_up')}>
-            Give up
-          </Act>
-        </div>
-      )}
+      <div class="row">
+        {kind === 'dead' ? (
+          <>
+            <Act word="Retry" of="r" marked={marked} main name={task_id} act={() => retry(task)} />
+            <Act word="Cancel" of="x" marked={marked} name={task_id} act={() => cancel(task)} />
+          </>
+        ) : (
+          <>
+            <Act word="It was done" of="d" marked={marked} main name={task_id} act={() => resolve(task, 'done')} />
+            <Act word="Run it again" of="r" marked={marked} name={task_id} act={() => resolve(task, 'redo')} />
+            <Act word="Give up" of="x" marked={marked} name={task_id} act={() => resolve(task, 'give_up')} />
+          </>
+        )}
+      </div>
     </>
   )
 }
@@ -202,6 +182,7 @@ function Stuck({ kind, task, marked, tag }: BodyProps & { readonly kind: 'doubtf
 function AgentBody({ kind, agent, marked, tag }: BodyProps & { readonly kind: Need['kind']; readonly agent: Agent }) {
   const { id, role, paused_reason, last_seen_at, running, spent_today } = agent
   const command = useRef<HTMLElement>(null)
+  const isPaused = kind === 'paused'
   const copy = async () => {
     const select = () => command.current && getSelection()?.selectAllChildren(command.current)
     notice.value = { text: await copied(workerCommand(agent), select) }
@@ -216,7 +197,7 @@ function AgentBody({ kind, agent, marked, tag }: BodyProps & { readonly kind: Ne
         <span class="quiet">
           {role}, {tokensOf(spent_today)} tokens today.
         </span>{' '}
-        {kind === 'paused' && paused_reason !== null && <PlainText text={paused_reason} />}
+        {isPaused && paused_reason !== null && <PlainText text={paused_reason} />}
         {running.map(({ task_id, title }) => (
           <span class="breaks" key={task_id}>
             <IdLink id={task_id} /> <PlainText text={title} />{' '}
@@ -229,19 +210,9 @@ function AgentBody({ kind, agent, marked, tag }: BodyProps & { readonly kind: Ne
         </p>
       )}
       <div class="row">
-        {kind === 'unseen' && (
-          <Act of="c" marked={marked} main name={`for ${id}`} act={copy}>
-            Copy the command
-          </Act>
-        )}
-        <Act of="p" marked={marked} main={kind === 'paused'} name={id} act={() => pauseOrResume(agent)}>
-          {kind === 'paused' ? 'Resume' : 'Pause'}
-        </Act>
-        {kind === 'unseen' && (
-          <Act of="w" marked={marked} name={id} act={() => wake(id)}>
-            Wake
-          </Act>
-        )}
+        {kind === 'unseen' && <Act word="Copy the command" of="c" marked={marked} main name={`for ${id}`} act={copy} />}
+        <Act word={isPaused ? 'Resume' : 'Pause'} of="p" marked={marked} main={isPaused} name={id} act={() => pauseOrResume(agent)} />
+        {kind === 'unseen' && <Act word="Wake" of="w" marked={marked} name={id} act={() => wake(id)} />}
       </div>
     </>
   )
@@ -270,12 +241,8 @@ function ApprovalNeed({ approval, marked, tag }: BodyProps & { readonly approval
         <span class="mono">{approval_id}</span>
       </p>
       <div class="row">
-        <Act of="y" marked={marked} main name={approval_id} act={() => decide(approval, 'approve', note)}>
-          Approve
-        </Act>
-        <Act of="n" marked={marked} name={approval_id} act={() => decide(approval, 'reject', note)}>
-          Deny
-        </Act>
+        <Act word="Approve" of="y" marked={marked} main name={approval_id} act={() => decide(approval, 'approve', note)} />
+        <Act word="Deny" of="n" marked={marked} name={approval_id} act={() => decide(approval, 'reject', note)} />
         <Revise id={approval_id} note={note} setNote={setNote} marked={marked} send={() => decide(approval, 'revise', note)} />
       </div>
     </>
@@ -318,16 +285,10 @@ function Revise({ id, note, setNote, marked, send }: ReviseProps) {
 
 type BodyProps = { readonly marked: boolean; readonly tag: ComponentChildren }
 
+type HeadProps = Pick<BodyProps, 'tag'> & { readonly title: ComponentChildren; readonly children?: ComponentChildren }
+
 /** Shows what all entries of the page Now share: their first line, and buttons that a key presses. */
-function Head({
-  tag,
-  title,
-  children,
-}: {
-  readonly tag: ComponentChildren
-  readonly title: ComponentChildren
-  readonly children?: ComponentChildren
-}) {
+function Head({ tag, title, children }: HeadProps) {
   return (
     <div class="row spread top">
       <div class="row grow">
@@ -345,13 +306,13 @@ type ButtonProps = {
   readonly name: string
   readonly main?: boolean
   readonly act: () => Promise<boolean>
-  readonly children: ComponentChildren
+  readonly word: string
 }
 
 const answeredMs = 1_000
 
 /** Acts once at a time; the second click of a double click may meet the entry that took the place of this one. */
-function Act({ of, marked, name, main = false, act, children }: ButtonProps) {
+function Act({ of, marked, name, main = false, act, word }: ButtonProps) {
   const busy = useRef(false)
   async function press({ detail }: MouseEvent): Promise<void> {
     if (busy.current || detail > 1) return
@@ -363,7 +324,7 @@ function Act({ of, marked, name, main = false, act, children }: ButtonProps) {
   return (
     <button type="button" data-key={of} class={main ? 'main' : ''} onClick={(event) => void press(event)}>
       <Keyed of={of} marked={marked}>
-        {children}
+        {word}
         <span class="hidden"> {name}</span>
       </Keyed>
     </button>
@@ -396,9 +357,14 @@ function Spent({ of, tasks, marked, tag }: BodyProps & { readonly of: SpentLimit
       )}
       <div class="row">
         {now && (
-          <Act of="b" marked={marked} main name={`for ${role ?? 'all roles'}`} act={() => changeLimit(now, role, raised(of))}>
-            Raise to {whole(raised(of))}
-          </Act>
+          <Act
+            word={`Raise to ${whole(raised(of))}`}
+            of="b"
+            marked={marked}
+            main
+            name={`for ${role ?? 'all roles'}`}
+            act={() => changeLimit(now, role, raised(of))}
+          />
         )}
         <a href={`#/budget${place}`}>Another limit</a>
       </div>

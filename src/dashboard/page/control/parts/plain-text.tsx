@@ -27,6 +27,17 @@ export function PlainText({ text }: { readonly text: string }) {
   return <bdi dir="auto">{visible(text)}</bdi>
 }
 
+/** Shows what there is to say about the words before it, behind a colon. */
+export function After({ text }: { readonly text: string | null }) {
+  if (text === null || text === '') return null
+  return (
+    <>
+      {': '}
+      <PlainText text={text} />
+    </>
+  )
+}
+
 export function PlainBlock({ text, label }: { readonly text: string; readonly label: string }) {
   return <Block label={label} text={visible(text)} />
 }
@@ -36,11 +47,7 @@ export function JsonBlock({ of, label }: { readonly of: unknown; readonly label:
 }
 
 /** Shows why an agent asks, and the details of what it would do. */
-export function Reasoning({
-  of: { approval_id, reasoning, details },
-}: {
-  readonly of: Pick<Approval, 'approval_id' | 'reasoning' | 'details'>
-}) {
+export function Reasoning({ of: { approval_id, reasoning, details } }: { readonly of: Approval }) {
   return (
     <>
       {reasoning !== '' && (

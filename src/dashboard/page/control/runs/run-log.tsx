@@ -30,14 +30,8 @@ export function RunLog({ run: { run_id, log_bytes, log_truncated, state } }: { r
   useEffect(() => {
     const leaving = new AbortController()
     now.current = { from: Math.max(0, log_bytes - chunk), bytes: new Uint8Array() }
-    void follow({
-      id: run_id,
-      leaving: leaving.signal,
-      isRunning: () => isRunning.current,
-      from: () => endOf(now.current),
-      add,
-      failed: setProblem,
-    })
+    const from = () => endOf(now.current)
+    void follow({ id: run_id, leaving: leaving.signal, isRunning: () => isRunning.current, from, add, failed: setProblem })
     return () => leaving.abort()
   }, [run_id])
   function add(at: number, bytes: Uint8Array): void {
@@ -95,7 +89,7 @@ async function follow({ id, leaving, isRunning, from, add, failed }: LogFollowin
     const at = from()
     const waits = isRunning()
     try {
-      const found = await bytesOf(id, { from: at, ...(waits && times > 0 ? { wait_ms: 20_000 } : {}), signal: leaving })
+      const found = await bytesOf(id, { from: at, wait_ms: waits && times > 0 ? 20_000 : undefined, signal: leaving })
       if (leaving.aborted) return
       add(at, found)
       if (!waits && found.length < mostAtOnce) return

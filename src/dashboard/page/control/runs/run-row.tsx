@@ -3,7 +3,7 @@
 import type { ListedRun } from '../../../../control/contract/run-shapes.ts'
 import { counted } from '../../parts/fields.tsx'
 import { At, StateTag } from '../parts/bits.tsx'
-import { PlainText } from '../parts/plain-text.tsx'
+import { After, PlainText } from '../parts/plain-text.tsx'
 
 type RunRowProps = { readonly run: ListedRun; readonly marked?: boolean; readonly isOfTask?: boolean }
 
@@ -17,12 +17,7 @@ export function RunRow({ run, marked = false, isOfTask = false }: RunRowProps) {
           {isOfTask ? (
             <>
               Attempt {attempt}
-              {error !== null && (
-                <>
-                  {': '}
-                  <PlainText text={error} />
-                </>
-              )}
+              <After text={error} />
             </>
           ) : (
             <>

@@ -4,12 +4,12 @@ import type { ListedRun, Run, SessionLine } from '../../../../control/contract/r
 import { About, counted } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
 import { useMark } from '../../parts/mark.ts'
-import { Columns, Facts, Part, Scroll } from '../../parts/small.tsx'
+import { Facts, Part, Tag } from '../../parts/small.tsx'
 import { agentPath } from '../actions.tsx'
 import { agents } from '../control-state.ts'
 import { listenToPlane, plane, queryOf, resumed, root, usePlane } from '../net/plane-live.ts'
 import { changeFilters, type Filters, filtersOf, idIn } from '../parts/address.ts'
-import { At, Choice, IdHeading, IdLink, StateTag, tokensOf } from '../parts/bits.tsx'
+import { At, Choice, IdHeading, IdLink, StateTag, Table, tokensOf } from '../parts/bits.tsx'
 import { EventList, SessionLines } from '../parts/event-list.tsx'
 import { PagedList, usePaged } from '../parts/paged-list.tsx'
 import { JsonBlock, PlainBlock, PlainText } from '../parts/plain-text.tsx'
@@ -29,7 +29,7 @@ export function ControlRunView({ id }: { readonly id: string }) {
           <>
             <div class="row">
               <StateTag of={run.state} />
-              {run.changes !== null && <Changes of={run.changes} />}
+              {run.changes !== null && <Tag kind={run.changes === 'waiting' ? 'warn' : ''}>{changeWords[run.changes]}</Tag>}
             </div>
             {run.error !== null && <PlainBlock text={run.error} label="Error" />}
             <RunFacts run={run} />
@@ -64,10 +64,6 @@ const changeWords = {
   dropped: 'changes dropped',
 } as const
 
-function Changes({ of }: { readonly of: NonNullable<Run['changes']> }) {
-  return <span class={of === 'waiting' ? 'tag warn' : 'tag'}>{changeWords[of]}</span>
-}
-
 function RunFacts({ run }: { readonly run: Run }) {
   const { task_id, agent_id, role, attempt, began_at, ended_at, last_beat_at, tokens_used, skill } = run
   return (
@@ -94,24 +90,19 @@ function Artifacts({ run: { run_id, artifacts } }: { readonly run: Run }) {
   if (artifacts.length === 0) return null
   return (
     <Part id="artifacts-title" title="Artifacts">
-      <Scroll label="Names and digests of the artifacts">
-        <table>
-          <Columns of={['Name', { number: 'Size' }, 'SHA-256']} />
-          <tbody>
-            {artifacts.map(({ name, digest, bytes }) => (
-              <tr key={name}>
-                <th scope="row">
-                  <a href={`${root}/runs/${run_id}/artifacts/${encodeURIComponent(name)}`} download={name}>
-                    <PlainText text={name} />
-                  </a>
-                </th>
-                <td class="number">{counted(bytes, 'byte')}</td>
-                <td class="mono breaks">{digest}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
+      <Table label="Names and digests of the artifacts" columns={['Name', { number: 'Size' }, 'SHA-256']}>
+        {artifacts.map(({ name, digest, bytes }) => (
+          <tr key={name}>
+            <th scope="row">
+              <a href={`${root}/runs/${run_id}/artifacts/${encodeURIComponent(name)}`} download={name}>
+                <PlainText text={name} />
+              </a>
+            </th>
+            <td class="number">{counted(bytes, 'byte')}</td>
+            <td class="mono breaks">{digest}</td>
+          </tr>
+        ))}
+      </Table>
     </Part>
   )
 }
@@ -164,10 +155,8 @@ function AllRuns({ filters }: { readonly filters: Filters }) {
   const paged = usePaged<ListedRun>({
     key: queryOf(filters),
     load: async (page) => {
-      const { runs, next } = await plane<{ runs: readonly ListedRun[]; next: string | null }>(
-        'GET',
-        `runs${queryOf({ ...filters, ...page })}`,
-      )
+      const query = queryOf({ ...filters, ...page })
+      const { runs, next } = await plane<{ runs: readonly ListedRun[]; next: string | null }>('GET', `runs${query}`)
       return { rows: runs, next }
     },
     one: (id) => plane<ListedRun>('GET', `runs/${id}`),

@@ -169,7 +169,7 @@ export function TaskList({ filters }: { readonly filters: Filters }) {
 /** A search looks at so many tasks each time: it may have found none yet. */
 async function loadSome(filters: Filters, page: { readonly after?: string; readonly limit: number }): Promise<Rows<Task>> {
   for (let after = page.after; ; ) {
-    const query = queryOf({ ...filters, ...page, ...(after === undefined ? {} : { after }), view: 'full', brief: true })
+    const query = queryOf({ ...filters, ...page, after, view: 'full', brief: true })
     const { tasks, next } = await plane<TaskPage>('GET', `tasks${query}`)
     if (tasks.length > 0 || next === null) return { rows: tasks, next }
     after = next

@@ -9,13 +9,13 @@ import { attempt, textOf } from '../../state.ts'
 import { roles } from '../control-state.ts'
 import { plane, usePlane } from '../net/plane-live.ts'
 import { goTo } from '../parts/address.ts'
+import { InputField } from '../parts/bits.tsx'
 import { priorities } from '../parts/plain-text.tsx'
 
 export function NewTask({ parent }: { readonly parent?: string | undefined }) {
   // The same key for each try, so that a task that was made although the answer was lost is not made twice.
   const [key] = useState(() => newKey())
-  const create = (draft: object) =>
-    plane<Task>('POST', 'tasks', { ...draft, ...(parent === undefined ? {} : { parent_task_id: parent }) }, { 'idempotency-key': key })
+  const create = (draft: object) => plane<Task>('POST', 'tasks', { ...draft, parent_task_id: parent }, { 'idempotency-key': key })
   return (
     <>
       <h1>New task</h1>
@@ -65,20 +65,21 @@ function TaskForm({ task, act, save }: { readonly task?: Task; readonly act: str
   }
   return (
     <form class="card" onSubmit={submitBy(submit)}>
-      <Field id="task-title" label="Title">
-        <input id="task-title" name="title" class="wide" required maxLength={500} dir="auto" defaultValue={task?.title} />
-      </Field>
+      <InputField id="task-title" label="Title" name="title" class="wide" required maxLength={500} dir="auto" defaultValue={task?.title} />
       <p />
       <Field id="task-description" label="Description">
         <textarea id="task-description" name="description" rows={6} maxLength={65_536} dir="auto" defaultValue={task?.description} />
       </Field>
       <div class="fields">
-        <Field id="task-role" label="Role">
-          <input id="task-role" name="role" list="known-roles" required maxLength={64} defaultValue={task?.role} />
-        </Field>
-        <Field id="task-agent" label="Agent" help="Only this agent may take it. Leave empty for any agent of the role">
-          <input id="task-agent" name="agent_id" maxLength={64} defaultValue={task?.agent_id ?? ''} aria-describedby="task-agent-help" />
-        </Field>
+        <InputField id="task-role" label="Role" name="role" list="known-roles" required maxLength={64} defaultValue={task?.role} />
+        <InputField
+          id="task-agent"
+          label="Agent"
+          help="Only this agent may take it. Leave empty for any agent of the role"
+          name="agent_id"
+          maxLength={64}
+          defaultValue={task?.agent_id ?? ''}
+        />
         <Field id="task-priority" label="Priority">
           <select id="task-priority" name="priority" defaultValue={task?.priority ?? 'medium'}>
             {priorities.map((each) => (
@@ -88,28 +89,33 @@ function TaskForm({ task, act, save }: { readonly task?: Task; readonly act: str
             ))}
           </select>
         </Field>
-        <Field id="task-labels" label="Labels" help="With spaces between">
-          <input id="task-labels" name="labels" defaultValue={task?.labels.join(' ')} aria-describedby="task-labels-help" />
-        </Field>
-        <Field id="task-needs" label="Waits for" help="Ids such as TASK-001, separated by spaces">
-          <input id="task-needs" name="depends_on" defaultValue={task?.depends_on.join(' ')} aria-describedby="task-needs-help" />
-        </Field>
-        <Field id="task-tries" label="Attempts at most">
-          <input id="task-tries" name="max_attempts" type="number" min={1} max={100} defaultValue={String(task?.max_attempts ?? 3)} />
-        </Field>
-        <Field id="task-budget" label="Tokens at most" help="For all attempts together. Leave empty for no limit of its own">
-          <input
-            id="task-budget"
-            name="budget_tokens"
-            type="number"
-            min={0}
-            defaultValue={task?.budget_tokens === null || !task ? '' : String(task.budget_tokens)}
-            aria-describedby="task-budget-help"
-          />
-        </Field>
-        <Field id="task-at" label="Not before" help="In the time zone of this browser">
-          <input id="task-at" name="available_at" type="datetime-local" aria-describedby="task-at-help" />
-        </Field>
+        <InputField id="task-labels" label="Labels" help="With spaces between" name="labels" defaultValue={task?.labels.join(' ')} />
+        <InputField
+          id="task-needs"
+          label="Waits for"
+          help="Ids such as TASK-001, separated by spaces"
+          name="depends_on"
+          defaultValue={task?.depends_on.join(' ')}
+        />
+        <InputField
+          id="task-tries"
+          label="Attempts at most"
+          name="max_attempts"
+          type="number"
+          min={1}
+          max={100}
+          defaultValue={task?.max_attempts ?? 3}
+        />
+        <InputField
+          id="task-budget"
+          label="Tokens at most"
+          help="For all attempts together. Leave empty for no limit of its own"
+          name="budget_tokens"
+          type="number"
+          min={0}
+          defaultValue={task?.budget_tokens ?? ''}
+        />
+        <InputField id="task-at" label="Not before" help="In the time zone of this browser" name="available_at" type="datetime-local" />
       </div>
       <Proposals id="known-roles" of={roles.value} />
       <details open={task !== undefined && Object.keys(task.context).length > 0}>
@@ -152,7 +158,7 @@ function fieldsOf(form: HTMLFormElement, task?: Task): object {
   const emptied = task ? null : undefined
   const number = (name: string) => (value(name) === '' ? emptied : Number(value(name)))
   const context = value('context')
-  return withoutUndefined({
+  return {
     title: value('title'),
     description: String(new FormData(form).get('description') ?? ''),
     role: value('role'),
@@ -164,7 +170,7 @@ function fieldsOf(form: HTMLFormElement, task?: Task): object {
     budget_tokens: number('budget_tokens'),
     available_at: value('available_at') === '' ? undefined : new Date(value('available_at')).toISOString(),
     context: context === '' ? (task ? {} : undefined) : objectOf(context),
-  })
+  }
 }
 
 function objectOf(text: string): object {
@@ -173,8 +179,4 @@ function objectOf(text: string): object {
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   } catch {}
   throw new Error('The context is not a JSON object. It looks like {"jail_name": "clawdie-db"}.')
-}
-
-function withoutUndefined(fields: { readonly [name: string]: unknown }): object {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }

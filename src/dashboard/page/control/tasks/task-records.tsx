@@ -9,8 +9,8 @@ import { Loaded, type Loading } from '../../parts/loaded.tsx'
 import { Button, Part } from '../../parts/small.tsx'
 import { decide, doing } from '../actions.tsx'
 import { plane, queryOf, resumed, usePlane } from '../net/plane-live.ts'
-import { At, StateTag } from '../parts/bits.tsx'
-import { JsonBlock, PlainText, Reasoning } from '../parts/plain-text.tsx'
+import { At, NamedButton, StateTag } from '../parts/bits.tsx'
+import { After, JsonBlock, PlainText, Reasoning } from '../parts/plain-text.tsx'
 import { RunLog } from '../runs/run-log.tsx'
 import { RunRow } from '../runs/run-row.tsx'
 import { TaskRow } from './task-board.tsx'
@@ -58,12 +58,7 @@ function ApprovalCard({ approval }: { readonly approval: Approval }) {
         ) : (
           <>
             Decided <At time={decided_at} /> by <PlainText text={decided_by ?? ''} />
-            {note !== null && note !== '' && (
-              <>
-                {': '}
-                <PlainText text={note} />
-              </>
-            )}
+            <After text={note} />
           </>
         )}
         {used_at !== null && (
@@ -77,9 +72,7 @@ function ApprovalCard({ approval }: { readonly approval: Approval }) {
           <button type="button" class="main" onClick={() => void decide(approval, 'approve')}>
             Approve<span class="hidden"> {approval_id}</span>
           </button>
-          <Button on={() => decide(approval, 'reject')}>
-            Deny<span class="hidden"> {approval_id}</span>
-          </Button>
+          <NamedButton word="Deny" name={approval_id} on={() => decide(approval, 'reject')} />
         </div>
       )}
     </article>

@@ -4,11 +4,11 @@ import { useRef } from 'preact/hooks'
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
 import { About, counted } from '../../parts/fields.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
-import { Columns, Empty, Part, Scroll } from '../../parts/small.tsx'
+import { Empty, Part } from '../../parts/small.tsx'
 import { agents } from '../control-state.ts'
 import { usePlane } from '../net/plane-live.ts'
 import { changeFilters, type Filters, filtersOf } from '../parts/address.ts'
-import { At, Choice, IdLink } from '../parts/bits.tsx'
+import { At, Choice, IdLink, Table } from '../parts/bits.tsx'
 import { EventList } from '../parts/event-list.tsx'
 import { PlainText } from '../parts/plain-text.tsx'
 
@@ -89,24 +89,19 @@ function Receipts() {
           receipts.length === 0 ? (
             <Empty>No agent has reported its receipts.</Empty>
           ) : (
-            <Scroll label="Receipts of the agents">
-              <table>
-                <Columns of={['Agent', 'Receipts as it reported them', 'When']} />
-                <tbody>
-                  {receipts.map(({ agent_id, receipts: status, reported_at }) => (
-                    <tr key={agent_id}>
-                      <th scope="row">
-                        <IdLink id={agent_id} />
-                      </th>
-                      <td class="breaks">{status === null ? 'nothing yet' : <Pairs of={status} />}</td>
-                      <td>
-                        <At time={reported_at} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </Scroll>
+            <Table label="Receipts of the agents" columns={['Agent', 'Receipts as it reported them', 'When']}>
+              {receipts.map(({ agent_id, receipts: status, reported_at }) => (
+                <tr key={agent_id}>
+                  <th scope="row">
+                    <IdLink id={agent_id} />
+                  </th>
+                  <td class="breaks">{status === null ? 'nothing yet' : <Pairs of={status} />}</td>
+                  <td>
+                    <At time={reported_at} />
+                  </td>
+                </tr>
+              ))}
+            </Table>
           )
         }
       </Loaded>

@@ -3,13 +3,13 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Budget } from '../../../../control/contract/fleet-shapes.ts'
 import { DayChart } from '../../parts/chart.tsx'
-import { About, counted, Field, moment, submitBy, whole } from '../../parts/fields.tsx'
-import { Columns, Empty, Part, Proposals, Scroll, Tile } from '../../parts/small.tsx'
+import { About, counted, moment, submitBy, whole } from '../../parts/fields.tsx'
+import { Empty, Part, Proposals, Tile } from '../../parts/small.tsx'
 import { changeLimit, doing } from '../actions.tsx'
 import { budget, roles } from '../control-state.ts'
 import { plane } from '../net/plane-live.ts'
 import { idIn } from '../parts/address.ts'
-import { At, tokensOf } from '../parts/bits.tsx'
+import { At, InputField, Table, tokensOf } from '../parts/bits.tsx'
 
 /** `rest` is the role that the person came for. */
 export function BudgetPage({ rest }: { readonly rest: string }) {
@@ -93,30 +93,25 @@ function OverTime({ of: { days, roles, daily_tokens, forecast_today, day } }: { 
         key={`${role} ${limit}`}
         unit="tokens"
         values={days.map((each) => ({ day: moment(each.day), value: amountOf(each) }))}
-        {...(limit === null ? {} : { limit })}
-        {...(role === '' ? { forecast: { day: moment(day), value: forecast_today } } : {})}
+        limit={limit ?? undefined}
+        forecast={role === '' ? { day: moment(day), value: forecast_today } : undefined}
         label="Tokens for each of the last days, with the limit as a line and the forecast of today as a pale bar; the table below has the numbers"
       />
       <details>
         <summary>The days as a table</summary>
-        <Scroll label="Tokens by day and role">
-          <table>
-            <Columns of={['Day', { number: 'All' }, ...known.map((number) => ({ number }))]} />
-            <tbody>
-              {days.toReversed().map((each) => (
-                <tr key={each.day}>
-                  <th scope="row">{each.day}</th>
-                  <td class="number">{whole(each.spent)}</td>
-                  {known.map((name) => (
-                    <td key={name} class="number">
-                      {whole(each.by_role[name] ?? 0)}
-                    </td>
-                  ))}
-                </tr>
+        <Table label="Tokens by day and role" columns={['Day', { number: 'All' }, ...known.map((number) => ({ number }))]}>
+          {days.toReversed().map((each) => (
+            <tr key={each.day}>
+              <th scope="row">{each.day}</th>
+              <td class="number">{whole(each.spent)}</td>
+              {known.map((name) => (
+                <td key={name} class="number">
+                  {whole(each.by_role[name] ?? 0)}
+                </td>
               ))}
-            </tbody>
-          </table>
-        </Scroll>
+            </tr>
+          ))}
+        </Table>
       </details>
     </section>
   )
@@ -229,12 +224,8 @@ function NewRoleLimit({ known, set }: NewProps) {
     <details>
       <summary>Limit another role</summary>
       <form class="fields" onSubmit={submitBy(add)}>
-        <Field id="limit-role" label="Role">
-          <input id="limit-role" name="role" list="limit-roles" required maxLength={64} />
-        </Field>
-        <Field id="limit-tokens" label="Tokens a day">
-          <input id="limit-tokens" name="tokens" type="number" min={0} max={1e12} required />
-        </Field>
+        <InputField id="limit-role" label="Role" name="role" list="limit-roles" required maxLength={64} />
+        <InputField id="limit-tokens" label="Tokens a day" name="tokens" type="number" min={0} max={1e12} required />
         <Proposals id="limit-roles" of={roles.value.filter((role) => !known.includes(role))} />
         <button type="submit">Limit it</button>
       </form>
@@ -249,9 +240,7 @@ function Zone({ now, set }: { readonly now: string; readonly set: (zone: string)
     <details>
       <summary>Time zone</summary>
       <form key={now} class="fields" onSubmit={submitBy((form) => set(String(new FormData(form).get('zone')).trim()))}>
-        <Field id="budget-zone" label="A day begins at midnight in">
-          <input id="budget-zone" name="zone" list="budget-zones" required defaultValue={now} />
-        </Field>
+        <InputField id="budget-zone" label="A day begins at midnight in" name="zone" list="budget-zones" required defaultValue={now} />
         <Proposals id="budget-zones" of={zones} />
         <button type="submit">Change it</button>
       </form>

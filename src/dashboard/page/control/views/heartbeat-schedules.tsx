@@ -4,12 +4,12 @@ import type { ControlSchedule } from '../../../../control/contract/task-shapes.t
 import { About, Field } from '../../parts/fields.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
 import { MissedField, ScheduleForm } from '../../parts/schedule-form.tsx'
-import { Button, Empty, Facts, Proposals, Tag } from '../../parts/small.tsx'
+import { Empty, Facts, Proposals, Tag } from '../../parts/small.tsx'
 import { doing } from '../actions.tsx'
 import { roles } from '../control-state.ts'
 import { plane, resumed, usePlane } from '../net/plane-live.ts'
 import { confirmed } from '../parts/ask.tsx'
-import { At, IdLink, PriorityTag } from '../parts/bits.tsx'
+import { At, IdLink, InputField, NamedButton, PriorityTag } from '../parts/bits.tsx'
 import { PlainText, priorities } from '../parts/plain-text.tsx'
 
 export function HeartbeatSchedules(_: { readonly rest: string }) {
@@ -72,13 +72,8 @@ function Card({ schedule, changed }: { readonly schedule: ControlSchedule; reado
         ]}
       />
       <div class="row actions">
-        <Button on={() => toggle()}>
-          {enabled ? 'Disable' : 'Enable'}
-          <span class="hidden"> {name}</span>
-        </Button>
-        <Button on={() => remove()}>
-          Remove<span class="hidden"> {name}</span>
-        </Button>
+        <NamedButton word={enabled ? 'Disable' : 'Enable'} name={name} on={toggle} />
+        <NamedButton word="Remove" name={name} on={remove} />
       </div>
     </article>
   )
@@ -104,23 +99,19 @@ function AddSchedule({ added }: { readonly added: () => void }) {
 
 function send({ title, role, priority, description, zone, ...schedule }: { readonly [name: string]: string }): Promise<unknown> {
   const task = { title, role, priority, description }
-  return plane('POST', 'schedules', { ...schedule, ...(zone === undefined ? {} : { timezone: zone }), task })
+  return plane('POST', 'schedules', { ...schedule, timezone: zone, task })
 }
 
 function TaskFields() {
   return (
     <>
-      <Field id="plan-title" label="Title of the task">
-        <input id="plan-title" name="title" class="wide" required maxLength={500} />
-      </Field>
+      <InputField id="plan-title" label="Title of the task" name="title" class="wide" required maxLength={500} />
       <p />
       <Field id="plan-description" label="Description">
         <textarea id="plan-description" name="description" rows={3} maxLength={65_536} />
       </Field>
       <div class="fields">
-        <Field id="plan-role" label="Role">
-          <input id="plan-role" name="role" required maxLength={64} list="plan-roles" />
-        </Field>
+        <InputField id="plan-role" label="Role" name="role" required maxLength={64} list="plan-roles" />
         <Field id="plan-priority" label="Priority">
           <select id="plan-priority" name="priority">
             {priorities.map((each) => (

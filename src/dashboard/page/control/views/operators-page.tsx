@@ -1,14 +1,14 @@
 /** Answers "who may do all this": lists the tokens of operators, and makes and revokes them. */
 
 import type { NewOperatorToken, OperatorToken } from '../../../../control/contract/fleet-shapes.ts'
-import { About, Field, filled, submitBy } from '../../parts/fields.tsx'
+import { About, filled, submitBy } from '../../parts/fields.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
-import { Button, Tag } from '../../parts/small.tsx'
+import { Tag } from '../../parts/small.tsx'
 import { attempt, me } from '../../state.ts'
 import { doing } from '../actions.tsx'
 import { plane, usePlane } from '../net/plane-live.ts'
 import { confirmed, showOnce } from '../parts/ask.tsx'
-import { At } from '../parts/bits.tsx'
+import { At, InputField, NamedButton } from '../parts/bits.tsx'
 import { PlainText } from '../parts/plain-text.tsx'
 
 export function OperatorsPage(_: { readonly rest: string }) {
@@ -37,9 +37,7 @@ export function OperatorsPage(_: { readonly rest: string }) {
       </Loaded>
       <h2 id="add-title">Add an operator</h2>
       <form class="fields" aria-labelledby="add-title" onSubmit={submitBy(add)}>
-        <Field id="operator-name" label="Name">
-          <input id="operator-name" name="name" required maxLength={64} />
-        </Field>
+        <InputField id="operator-name" label="Name" name="name" required maxLength={64} />
         <button type="submit" class="main">
           Make a token
         </button>
@@ -48,13 +46,8 @@ export function OperatorsPage(_: { readonly rest: string }) {
   )
 }
 
-function Row({
-  operator: { id, name, created_at, revoked_at },
-  changed,
-}: {
-  readonly operator: OperatorToken
-  readonly changed: () => void
-}) {
+function Row({ operator, changed }: { readonly operator: OperatorToken; readonly changed: () => void }) {
+  const { id, name, created_at, revoked_at } = operator
   const isMe = me.value?.name === name
   async function revoke(): Promise<void> {
     const body = <p>{isMe ? 'Your own token has this name: you may be logged out.' : 'Its sessions end at once.'}</p>
@@ -78,11 +71,7 @@ function Row({
           )}
         </span>
       </span>
-      {revoked_at === null && (
-        <Button on={() => revoke()}>
-          Revoke<span class="hidden"> {name}</span>
-        </Button>
-      )}
+      {revoked_at === null && <NamedButton word="Revoke" name={name} on={revoke} />}
     </li>
   )
 }
