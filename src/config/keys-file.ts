@@ -2,6 +2,7 @@
 
 import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { attempt } from '../kit/errors.ts'
 import { readAssignments } from './text/assignments.ts'
 import { readConfigFile } from './text/read-toml-file.ts'
 
@@ -28,19 +29,11 @@ export function readKeys(path: string): Keys {
 
 /** @returns '' when there is no file, undefined when the file may be used */
 function whyNot(path: string): string | undefined {
-  const found = stat(path)
+  const found = attempt(() => lstatSync(path, { throwIfNoEntry: false }))
   if (found === undefined) return ''
   if (!found.isFile()) return `${path} is not used: it is not a regular file`
   if (found.uid !== process.getuid?.()) return `${path} is not used: it belongs to somebody else`
   return (found.mode & 0o077) === 0 ? undefined : `${path} is not used: others may read or change it; run: chmod 600 ${path}`
-}
-
-function stat(path: string) {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false })
-  } catch {
-    return undefined
-  }
 }
 
 /** Only names of keys are accepted: the file cannot change our settings or the variables of other programs. */

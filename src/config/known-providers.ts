@@ -23,53 +23,43 @@ type Vendor = Proposal & {
 }
 
 /** In order of preference: the first vendor whose variable is set becomes the default provider. */
-const vendors: readonly Vendor[] = [
-  {
+const vendors = [
+  vendor({
     name: 'openai',
     label: 'OpenAI',
     kind: 'openai',
     model: 'gpt-5.4-mini',
     apiKeyEnv: 'OPENAI_API_KEY',
-    because: 'OPENAI_API_KEY',
     addressEnv: 'OPENAI_BASE_URL',
-  },
-  {
+  }),
+  vendor({
     name: 'anthropic',
     label: 'Anthropic',
     kind: 'anthropic',
     model: 'claude-sonnet-5',
     apiKeyEnv: 'ANTHROPIC_API_KEY',
-    because: 'ANTHROPIC_API_KEY',
     addressEnv: 'ANTHROPIC_BASE_URL',
-  },
-  {
+  }),
+  vendor({
     name: 'openrouter',
     label: 'OpenRouter',
     kind: 'openai-compatible',
     model: 'openrouter/auto',
     baseUrl: 'https://openrouter.ai/api/v1',
     apiKeyEnv: 'OPENROUTER_API_KEY',
-    because: 'OPENROUTER_API_KEY',
-  },
-  {
-    name: 'ollama',
-    label: 'Ollama',
-    kind: 'openai-compatible',
-    model: '',
-    baseUrl: 'http://127.0.0.1:11434/v1',
-    because: 'OLLAMA_HOST',
-    addressEnv: 'OLLAMA_HOST',
-  },
-  {
-    name: 'lmstudio',
-    label: 'LM Studio',
-    kind: 'openai-compatible',
-    model: '',
-    baseUrl: 'http://127.0.0.1:1234/v1',
-    because: 'LMSTUDIO_HOST',
-    addressEnv: 'LMSTUDIO_HOST',
-  },
+  }),
+  localServer('ollama', 'Ollama', 'http://127.0.0.1:11434/v1', 'OLLAMA_HOST'),
+  localServer('lmstudio', 'LM Studio', 'http://127.0.0.1:1234/v1', 'LMSTUDIO_HOST'),
 ]
+
+/** The variable of its key, or else that of its address, suggests a vendor. */
+function vendor(row: Omit<Vendor, 'because'>): Vendor {
+  return { ...row, because: row.apiKeyEnv ?? row.addressEnv ?? '' }
+}
+
+function localServer(name: string, label: string, baseUrl: string, addressEnv: string): Vendor {
+  return vendor({ name, label, kind: 'openai-compatible', model: '', baseUrl, addressEnv })
+}
 
 /** The vendors that need a key, with the names shown to people. */
 export const withKeys: readonly { readonly name: string; readonly label: string; readonly keyEnv: string }[] = vendors.flatMap(

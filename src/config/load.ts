@@ -128,12 +128,12 @@ function finish(input: LoadInput, { table, user, project, envFile, environment, 
     notices,
     file: user.file,
     project: project.file,
-    ...assumedFrom(entries.get('default_provider')?.origin),
+    assumed: assumedFrom(entries.get('default_provider')?.origin),
   }
 }
 
-function assumedFrom(origin: Origin | undefined): { readonly assumed?: string } {
-  return origin?.source === 'default' && origin.where !== 'built in' ? { assumed: origin.where } : {}
+function assumedFrom(origin: Origin | undefined): string | undefined {
+  return origin?.source === 'default' && origin.where !== 'built in' ? origin.where : undefined
 }
 
 /** Reports a known provider that was chosen although its variable contains an invalid address. */

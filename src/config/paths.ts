@@ -2,6 +2,7 @@
 
 import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
+import { attempt } from '../kit/errors.ts'
 import type { Origin } from './config.ts'
 
 export type HomePaths = {
@@ -75,9 +76,5 @@ export function isTooBroad({ cwd, home, userHome }: StartFolder): boolean {
 }
 
 function real(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
-  }
+  return attempt(() => realpathSync(path)) ?? path
 }

@@ -29,16 +29,6 @@ export type StreamOptions = {
   readonly opening?: boolean
 }
 
-type StreamState = {
-  bytes: number
-  ended: boolean
-  over: boolean
-  since: number
-  wake: () => void
-  drained: () => void
-  timer?: ReturnType<typeof setTimeout>
-}
-
 const encoder = new TextEncoder()
 
 export function openEventStream({
@@ -52,7 +42,15 @@ export function openEventStream({
   connection.stay()
   const disconnected = new AbortController()
   const queue: Uint8Array[] = []
-  const state: StreamState = { bytes: 0, ended: false, over: false, since: 0, wake: () => {}, drained: () => {} }
+  const state: {
+    bytes: number
+    ended: boolean
+    over: boolean
+    since: number
+    wake: () => void
+    drained: () => void
+    timer?: ReturnType<typeof setTimeout>
+  } = { bytes: 0, ended: false, over: false, since: 0, wake: () => {}, drained: () => {} }
 
   function close(controller?: ReadableStreamDefaultController<Uint8Array>): void {
     if (state.over) return

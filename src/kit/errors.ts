@@ -1,4 +1,4 @@
-/** Reads a thrown value: its message, its trace, its system code. */
+/** Reads a thrown value (its message, its trace, its system code), and does what may fail. */
 
 /** Returns the trace of an error for a log, with its message, which the traces of some errors leave out. */
 export function traceOf(error: unknown): string {
@@ -22,7 +22,7 @@ export function hasCode(error: unknown, code: string): boolean {
   return errnoOf(error) === code
 }
 
-/** Returns undefined when the work throws. */
+/** Returns undefined when the work throws, whatever the error is. */
 export function attempt<T>(work: () => T): T | undefined {
   try {
     return work()
@@ -38,5 +38,15 @@ export function unlessMissing<T>(work: () => T): T | undefined {
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return undefined
     throw error
+  }
+}
+
+/** Tells whether the work ends without an error. */
+export function succeeds(work: () => unknown): boolean {
+  try {
+    work()
+    return true
+  } catch {
+    return false
   }
 }

@@ -51,8 +51,7 @@ export function createEscaper(clean: (text: string) => string = escapeHidden) {
     /** Returns the text that is safe to show now; it holds back the end of a piece if the next piece decides how to escape it. */
     push(piece: string): string {
       const whole = state.held + piece
-      const [end = ''] = /(?:[\r\u200c\u200d]|[\ud800-\udbff])*$/.exec(whole.slice(-longestHeld)) ?? []
-      const text = end.length === longestHeld ? whole : whole.slice(0, whole.length - end.length)
+      const text = whole.replace(undecided, '')
       const shown = release(text)
       state.held = whole.slice(text.length)
       if (text !== '') state.before = lastOf(text)
@@ -66,8 +65,8 @@ export function createEscaper(clean: (text: string) => string = escapeHidden) {
   }
 }
 
-/** A longer sequence of joiners is not valid spelling in any script. */
-const longestHeld = 8
+/** Only these depend on what comes next: half a character, with a joiner that may lead to it, a joiner, and a carriage return. */
+const undecided = /[\u200c\u200d]?[\ud800-\udbff]$|[\r\u200c\u200d]$/
 
 function lastOf(text: string): string {
   const last = text.slice(-2)

@@ -1,6 +1,7 @@
 /** Reads facts of the system: processes from /proc, the entries of folders, the C library. */
 
 import { type Dirent, readdirSync, readFileSync } from 'node:fs'
+import { attempt } from './errors.ts'
 
 /** Reads /proc/PID/stat by the field numbers of proc(5), from the 3rd on; field 22 is the start time, in ticks since the boot. */
 export function statFields(stat: string): (number: number) => string {
@@ -28,20 +29,17 @@ export function withLibc<Symbols>(open: (name: string) => Symbols): Symbols {
   }
 }
 
+/** Returns the text of a file; empty if it cannot be read. */
+export function textIn(path: string): string {
+  return attempt(() => readFileSync(path, 'utf8')) ?? ''
+}
+
 /** Returns the names in a folder; none if it cannot be read. */
 export function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
-  }
+  return attempt(() => readdirSync(folder)) ?? []
 }
 
 /** Returns the entries of a folder with their kinds; none if it cannot be read. */
 export function entriesIn(folder: string): Dirent[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true })
-  } catch {
-    return []
-  }
+  return attempt(() => readdirSync(folder, { withFileTypes: true })) ?? []
 }

@@ -21,7 +21,7 @@ import { genesis, lineOf, type Receipt, readReceipt, sealed } from './form/recei
 import { readHead, writeHead } from './head.ts'
 import { createKey, type ReadKey, readKey } from './key.ts'
 import { adoptionDraft } from './left-over.ts'
-import { diskFailure, fullDisk, type ReceiptFailure } from './receipt-failure.ts'
+import { diskFailure, type Failed, fullDisk, guarded, type ReceiptFailure } from './receipt-failure.ts'
 import { newLogId, type SettleResult, settle } from './settle-crash.ts'
 import { lineBefore } from './verify/log-end.ts'
 
@@ -52,7 +52,7 @@ const neededRoom = 65_536
  */
 export function createLedgers({ paths, sync = fdatasyncSync, now = Date.now }: ReceiptLogOptions): OpenLedger {
   return (checkpoint, logId) =>
-    guarded(paths, () => {
+    guarded(paths.log, () => {
       const known = openLog(paths.log)
       const missing = known === undefined ? fault(paths, checkpoint) : undefined
       if (missing) return missing
@@ -62,18 +62,6 @@ export function createLedgers({ paths, sync = fdatasyncSync, now = Date.now }: R
     })
 }
 
-/** @returns the failure when the disk reports an error */
-function guarded<T>({ log }: ReceiptPaths, step: () => T | Failed): T | Failed {
-  try {
-    return step()
-  } catch (error) {
-    const failure = diskFailure(log, error)
-    if (!failure) throw error
-    return { ok: false, failure }
-  }
-}
-
-type Failed = { readonly ok: false; readonly failure: ReceiptFailure }
 type Done = Extract<AppendResult, { ok: true }>
 type Begun = Extract<SettleResult, { ok: true }> & { readonly key: Uint8Array }
 
@@ -132,9 +120,9 @@ function ledgerOver(book: Book, { checkpoint, adopted, tornBytes, key }: Begun):
     count: () => receipts.length,
     cut: (count) => void receipts.splice(Math.max(count, lasting)),
     disown: () => account(checkpoint.count + 1, checkpoint.count + receipts.length),
-    prove: (byWriting) => guarded(book.paths, () => prove(book, checkpoint, byWriting)),
+    prove: (byWriting) => guarded(book.paths.log, () => prove(book, checkpoint, byWriting)),
     write: () =>
-      guarded(book.paths, (): AppendResult => {
+      guarded(book.paths.log, (): AppendResult => {
         if (receipts.length === 0 && tornBytes > 0) writeHead(book.paths.head, checkpoint)
         const written = receipts.length > 0 ? write(book, checkpoint, { receipts, key }) : { ok: true as const, checkpoint }
         return written.ok ? { ...written, receiptIds: receipts.slice(lasting).map(({ id }) => id), adopted, tornBytes } : written
@@ -294,10 +282,14 @@ function openLog(path: string): number | undefined {
 function createLog(path: string): number {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   const file = openSync(path, flags | constants.O_CREAT | constants.O_EXCL, 0o600)
-  const folder = openSync(dirname(path), constants.O_RDONLY)
+  syncFolder(dirname(path))
+  return file
+}
+
+export function syncFolder(path: string): void {
+  const folder = openSync(path, constants.O_RDONLY)
   fsyncSync(folder)
   closeSync(folder)
-  return file
 }
 
 /**
@@ -308,7 +300,7 @@ export function createReceiptLog(options: ReceiptLogOptions): AppendReceipts {
   const { paths } = options
   const open = createLedgers(options)
   return (drafts, checkpoint, logId) => {
-    if (drafts.length === 0 && isEmpty(paths.log)) return guarded(paths, () => fault(paths, checkpoint) ?? nothing)
+    if (drafts.length === 0 && isEmpty(paths.log)) return guarded(paths.log, () => fault(paths, checkpoint) ?? nothing)
     const opened = open(checkpoint, logId)
     if (!opened.ok) return opened
     const { ledger } = opened

@@ -6,18 +6,18 @@ import type { WrittenReceipt } from './contract.ts'
 import { type Receipt, readLink, readReceipt, sealOf } from './form/receipt.ts'
 import { decode, type LogLine, longestLine } from './form/receipt-lines.ts'
 import { readKey } from './key.ts'
-import { diskFailure, type ReceiptFailure } from './receipt-failure.ts'
+import { diskFailure, type Failed, guarded } from './receipt-failure.ts'
 import { filesOf } from './segments.ts'
 
 /** `unreadable` counts the lines read that are not receipts; `torn` means an unfinished last line. */
 type ReceiptList =
   | { readonly ok: true; readonly receipts: readonly Receipt[]; readonly unreadable: number; readonly torn: boolean }
-  | { readonly ok: false; readonly failure: ReceiptFailure }
+  | Failed
 
 /** Returns the newest `limit` receipts, oldest first. Treats a missing log as empty. */
 export function listReceipts({ path, limit }: { readonly path: string; readonly limit: number }): ReceiptList {
-  const seen = { receipts: [] as Receipt[], unreadable: 0, torn: false }
-  try {
+  return guarded(path, () => {
+    const seen = { receipts: [] as Receipt[], unreadable: 0, torn: false }
     for (const { text, torn } of newestFirst(path)) {
       if (seen.receipts.length >= limit) break
       const receipt = torn || text === undefined ? undefined : readReceipt(text)
@@ -25,12 +25,8 @@ export function listReceipts({ path, limit }: { readonly path: string; readonly 
       else if (receipt) seen.receipts.push(receipt)
       else seen.unreadable += 1
     }
-  } catch (error) {
-    const failure = diskFailure(path, error)
-    if (!failure) throw error
-    return { ok: false, failure }
-  }
-  return { ok: true, ...seen, receipts: seen.receipts.reverse() }
+    return { ok: true, ...seen, receipts: seen.receipts.reverse() }
+  })
 }
 
 /** Yields the lines of all segments. @throws errno errors other than a missing file */
@@ -49,7 +45,7 @@ export function showReceipt(path: string, idOrNumber: string): Receipt | undefin
   const seq = numberOf(idOrNumber)
   const isMatch = (receipt: Receipt | undefined) => receipt?.id === idOrNumber || String(receipt?.seq) === idOrNumber
   try {
-    const found = seq > 0 ? receiptOf(findLine(path, seq)) : undefined
+    const found = readReceipt((seq > 0 ? findLine(path, seq) : undefined) ?? '')
     if (isMatch(found)) return found
     // Search the whole log if it is out of order, but not if it ends before this number.
     return listed(path, seq)?.find(isMatch)
@@ -65,10 +61,6 @@ function listed(path: string, seq: number): readonly Receipt[] | undefined {
   if (seq === 0 || seq > last) return undefined
   const whole = listReceipts({ path, limit: Number.MAX_SAFE_INTEGER })
   return whole.ok ? whole.receipts : undefined
-}
-
-function receiptOf(line: string | undefined): Receipt | undefined {
-  return line === undefined ? undefined : readReceipt(line)
 }
 
 const pieceSize = 64 * 1024
@@ -206,21 +198,9 @@ export function latestReceipts(paths: { readonly log: string; readonly key: stri
   return found.reverse().map(written)
 }
 
-function written({
-  id,
-  seq,
-  conversation_id,
-  tool,
-  args_hash,
-  result_hash,
-  status,
-  risk,
-  approval,
-  error,
-  sandbox,
-  changes,
-}: Receipt): WrittenReceipt {
-  const [conversationId, argsHash, resultHash] = [conversation_id, args_hash, result_hash]
+function written(receipt: Receipt): WrittenReceipt {
+  const { id, seq, tool, status, risk, approval, error, sandbox, changes } = receipt
+  const [conversationId, argsHash, resultHash] = [receipt.conversation_id, receipt.args_hash, receipt.result_hash]
   return { id, seq, conversationId, tool, argsHash, resultHash, status, risk, approval, error, sandbox, changes }
 }
 

@@ -6,6 +6,19 @@ export type ReceiptFailure = {
   readonly message: string
 }
 
+export type Failed = { readonly ok: false; readonly failure: ReceiptFailure }
+
+/** @returns the failure when the disk reports an error at `path` */
+export function guarded<T>(path: string, step: () => T): T | Failed {
+  try {
+    return step()
+  } catch (error) {
+    const failure = diskFailure(path, error)
+    if (!failure) throw error
+    return { ok: false, failure }
+  }
+}
+
 /** Returns the disk failure behind a thrown value; undefined for anything else, which is a bug. */
 export function diskFailure(path: string, error: unknown): ReceiptFailure | undefined {
   if (!(error instanceof Error) || !('code' in error) || !('errno' in error)) return undefined

@@ -7,8 +7,8 @@ import { sealAnchor } from './form/anchor.ts'
 import { lineOf } from './form/receipt.ts'
 import { writeHead } from './head.ts'
 import { readKey } from './key.ts'
-import { chained, createReceiptLog } from './ledger.ts'
-import { diskFailure, fullDisk } from './receipt-failure.ts'
+import { chained, createReceiptLog, syncFolder } from './ledger.ts'
+import { fullDisk, guarded } from './receipt-failure.ts'
 import { nextSegment, secondNames } from './segments.ts'
 
 export type Rotation = {
@@ -23,13 +23,7 @@ export type Rotation = {
  * log, or the new one with the old checkpoint, which the next append recognises by the previous segment.
  */
 export function rotate(rotation: Rotation): AppendResult & { readonly segment?: string } {
-  try {
-    return rotated(rotation)
-  } catch (error) {
-    const failure = diskFailure(rotation.paths.log, error)
-    if (!failure) throw error
-    return { ok: false, failure }
-  }
+  return guarded(rotation.paths.log, () => rotated(rotation))
 }
 
 function rotated({ paths, checkpoint, draft }: Rotation): AppendResult & { readonly segment?: string } {
@@ -62,10 +56,4 @@ function wrote(path: string, bytes: Uint8Array): boolean {
   } finally {
     closeSync(file)
   }
-}
-
-function syncFolder(path: string): void {
-  const folder = openSync(path, constants.O_RDONLY)
-  fsyncSync(folder)
-  closeSync(folder)
 }

@@ -2,6 +2,7 @@
 
 import { statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { attempt } from '../kit/errors.ts'
 import { namesIn } from '../kit/proc.ts'
 
 /** For `tool_receipts.log` returns `tool_receipts.1.log`, `tool_receipts.2.log`, …; excludes the log itself. */
@@ -48,9 +49,5 @@ function nameOf(log: string, number: number): string {
 
 /** A path that cannot be resolved has no file; whoever opens the log says why. */
 function inodeOf(path: string): number | undefined {
-  try {
-    return statSync(path).ino
-  } catch {
-    return undefined
-  }
+  return attempt(() => statSync(path).ino)
 }

@@ -9,14 +9,14 @@ import { follow, type Position } from './form/chain.ts'
 import { readReceipt } from './form/receipt.ts'
 import { linesOf } from './form/receipt-lines.ts'
 import { createLeftOver, remedy } from './left-over.ts'
-import type { ReceiptFailure } from './receipt-failure.ts'
+import type { Failed } from './receipt-failure.ts'
 import { segmentsOf } from './segments.ts'
 import { endsAs } from './verify/log-end.ts'
 import { verifyReceipts } from './verify/verify-chain.ts'
 
 export type SettleResult =
   | { readonly ok: true; readonly checkpoint: Checkpoint; readonly adopted: number; readonly tornBytes: number }
-  | { readonly ok: false; readonly failure: ReceiptFailure }
+  | Failed
 
 type SettleOptions = {
   readonly file: number

@@ -1,6 +1,7 @@
 /** Tells the user, as commands to copy, what to do when no sandbox works. */
 
 import { existsSync, readFileSync } from 'node:fs'
+import { textIn } from '../kit/proc.ts'
 import { fixedPath, notWorking } from './trial-key.ts'
 
 export const install = 'install the package "bubblewrap" (apt install bubblewrap, dnf install bubblewrap, apk add bubblewrap)'
@@ -85,7 +86,7 @@ const unknown: Cause = {
  */
 export function advice(
   complaint: string,
-  { read = text, exists = existsSync }: { readonly read?: (path: string) => string; readonly exists?: (path: string) => boolean } = {},
+  { read = textIn, exists = existsSync }: { readonly read?: (path: string) => string; readonly exists?: (path: string) => boolean } = {},
 ): { readonly words: string; readonly remedy: readonly string[] } {
   // This error means that the user may create a user namespace but not use it, which only AppArmor causes.
   const isAppArmor = /uid map: Permission denied/.test(complaint)
@@ -98,13 +99,5 @@ export function advice(
       .map(({ why, commands }) => `${why}: ${commands.join(why === unknown.why || why === container.why ? ' or ' : ' && ')}`)
       .join('; '),
     remedy: causes.flatMap(({ why, commands }) => [`${why}:`, ...commands.map((command) => `  ${command}`)]),
-  }
-}
-
-function text(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').trim()
-  } catch {
-    return ''
   }
 }

@@ -76,27 +76,7 @@ async function search(left: Left): Promise<string[]> {
   const everything = () => walk(left, Number.POSITIVE_INFINITY) ?? []
   const program = Bun.which('find', { PATH: fixedPath })
   if (program === null) return everything()
-  const kinds = [
-    '(',
-    '-type',
-    'f',
-    '(',
-    '-perm',
-    '-2010',
-    '-o',
-    '-perm',
-    '-4000',
-    ')',
-    ')',
-    '-o',
-    '(',
-    '-type',
-    'd',
-    '!',
-    '-perm',
-    '-500',
-    ')',
-  ]
+  const kinds = '( -type f ( -perm -2010 -o -perm -4000 ) ) -o ( -type d ! -perm -500 )'.split(' ')
   const argv = [program, left.workspace, '(', ...kinds, ')', '-print0']
   const child = Bun.spawn(argv, { cwd: '/', env: {}, stdio: ['ignore', 'pipe', 'ignore'] })
   const paths = (await child.stdout.text()).split('\0').filter((path) => path !== '')

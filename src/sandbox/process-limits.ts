@@ -1,7 +1,9 @@
 /** Limits what a command uses: each process by limits of the kernel, all of them together by watching. */
 
-import { readdirSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs'
+import { statfsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { attempt } from '../kit/errors.ts'
+import { namesIn, textIn } from '../kit/proc.ts'
 import type { Limits } from './contract.ts'
 import type { Libc } from './libc.ts'
 
@@ -39,11 +41,8 @@ export function limitProcess({
 
 /** When memory runs out, the kernel ends a command rather than us. Every user may raise this value. */
 function preferForEnding(pid: number): void {
-  try {
-    writeFileSync(`/proc/${pid === 0 ? 'self' : pid}/oom_score_adj`, '800')
-  } catch {
-    // The process has ended, or there is no /proc: no reason to refuse the command.
-  }
+  // When the process has ended, or there is no /proc, that is no reason to refuse the command.
+  attempt(() => writeFileSync(`/proc/${pid === 0 ? 'self' : pid}/oom_score_adj`, '800'))
 }
 
 function pair(value: number): BigUint64Array {
@@ -105,58 +104,34 @@ function excess(pid: number, limits: Limits): string | undefined {
 
 /** The command's own /proc shows exactly the processes of its namespace; bubblewrap's first one counts what ended ones wrote. */
 function measure(pid: number, folder: string, memoryOf = own): Use {
-  const all = processesIn(folder)
+  const all = namesIn(folder).filter((name) => /^\d+$/.test(name))
   const sum = (of: (path: string) => number) => all.reduce((total, name) => total + of(join(folder, name)), 0)
   return { processes: all.length - 1, memoryBytes: sum(memoryOf) + inMemoryFiles(pid), writtenBytes: sum(written) }
 }
 
 function deviceOf(folder: string): number | undefined {
-  try {
-    return statSync(folder).dev
-  } catch {
-    return undefined
-  }
-}
-
-function processesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).filter((name) => /^\d+$/.test(name))
-  } catch {
-    return []
-  }
+  return attempt(() => statSync(folder).dev)
 }
 
 /** Memory that is not backed by a file. Processes that share pages after a fork count each. */
 function own(path: string): number {
-  const [, resident = 0, shared = 0] = text(join(path, 'statm')).split(' ').map(Number)
+  const [, resident = 0, shared = 0] = textIn(join(path, 'statm')).split(' ').map(Number)
   return Math.max(0, resident - shared) * PAGE
 }
 
 /** Counts a shared page once, and costs much more for a large process. */
 function shares(path: string): number {
-  const [, kilobytes = '0'] = /^Pss_Anon:\s+(\d+) kB$/m.exec(text(join(path, 'smaps_rollup'))) ?? []
+  const [, kilobytes = '0'] = /^Pss_Anon:\s+(\d+) kB$/m.exec(textIn(join(path, 'smaps_rollup'))) ?? []
   return Number(kilobytes) * 1024
 }
 
 function written(path: string): number {
-  const io = text(join(path, 'io'))
+  const io = textIn(join(path, 'io'))
   const count = (name: string) => Number(new RegExp(`^${name}: (\\d+)$`, 'm').exec(io)?.[1] ?? 0)
   return count('write_bytes') - count('cancelled_write_bytes')
 }
 
 function inMemoryFiles(pid: number): number {
-  try {
-    const { blocks, bfree, bsize } = statfsSync(`/proc/${pid}/root/tmp`)
-    return (blocks - bfree) * bsize
-  } catch {
-    return 0
-  }
-}
-
-function text(path: string): string {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch {
-    return ''
-  }
+  const { blocks = 0, bfree = 0, bsize = 0 } = attempt(() => statfsSync(`/proc/${pid}/root/tmp`)) ?? {}
+  return (blocks - bfree) * bsize
 }

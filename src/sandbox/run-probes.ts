@@ -53,7 +53,7 @@ export async function probeSandbox(sandbox: Sandbox, { ground, only }: ProbeQues
 type Trying = { readonly sandbox: Sandbox; readonly field: Field; readonly attempt: EscapeAttempt }
 
 async function tryOut({ sandbox, field, attempt }: Trying): Promise<ProbeResult> {
-  const missing = attempt.needs.find((program) => Bun.which(program, { PATH: fixedPath }) === null)
+  const missing = attempt.needs?.find((program) => Bun.which(program, { PATH: fixedPath }) === null)
   const skip = (detail: string): ProbeResult => ({ attempt: attempt.name, stopped: false, layer: 'none', detail, skipped: true })
   if (missing !== undefined) return skip(`skipped: ${missing} is not installed`)
   const { ended, output } = await run({ sandbox, field, argv: attempt.argv(field) })

@@ -1,6 +1,8 @@
 /** Computes a key of everything that decides whether a sandbox works here: an equal key makes another trial unnecessary. */
 
-import { readFileSync, readlinkSync, statSync } from 'node:fs'
+import { readlinkSync, statSync } from 'node:fs'
+import { attempt } from '../kit/errors.ts'
+import { textIn } from '../kit/proc.ts'
 
 /** Contains only programs of the system, and no folder that a command could write to. */
 export const fixedPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -26,23 +28,17 @@ export function trialKey(): string | undefined {
     '/sys/fs/selinux/enforce',
     '/proc/self/attr/current',
   ]
-  const rights = textOf('/proc/self/status').match(/^(Uid|CapBnd|NoNewPrivs|Seccomp\w*):.*$/gm) ?? []
-  const namespaces = ['user', 'mnt'].map((name) => linkOf(`/proc/self/ns/${name}`))
-  return ['2', program, stat.dev, stat.ino, stat.mtimeMs, stat.size, ...files.map(textOf), ...rights, ...namespaces].join('\n')
-}
-
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').trim()
-  } catch {
-    return ''
-  }
-}
-
-function linkOf(path: string): string {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return ''
-  }
+  const rights = textIn('/proc/self/status').match(/^(Uid|CapBnd|NoNewPrivs|Seccomp\w*):.*$/gm) ?? []
+  const namespaces = ['user', 'mnt'].map((name) => attempt(() => readlinkSync(`/proc/self/ns/${name}`)) ?? '')
+  return [
+    '2',
+    program,
+    stat.dev,
+    stat.ino,
+    stat.mtimeMs,
+    stat.size,
+    ...files.map((path) => textIn(path).trim()),
+    ...rights,
+    ...namespaces,
+  ].join('\n')
 }

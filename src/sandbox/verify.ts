@@ -4,6 +4,7 @@
  */
 
 import { readFileSync } from 'node:fs'
+import { attempt } from '../kit/errors.ts'
 import { isWithin } from './protect/places.ts'
 
 type Mount = { readonly device: string; readonly root: string; readonly at: string }
@@ -25,11 +26,7 @@ export async function verifyMounts(pid: number, paths: readonly string[]): Promi
 
 /** @returns undefined when the process has ended; its exit explains why */
 function mountsOf(pid: number): Mount[] | undefined {
-  try {
-    return parseMounts(readFileSync(`/proc/${pid}/mountinfo`, 'utf8'))
-  } catch {
-    return undefined
-  }
+  return attempt(() => parseMounts(readFileSync(`/proc/${pid}/mountinfo`, 'utf8')))
 }
 
 /** Each line contains: number, parent, device, root on the device, mount point, … with white space and backslashes as octal numbers. */

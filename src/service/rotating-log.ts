@@ -19,11 +19,10 @@ export function openRotatingLog({ path, maxBytes = 5_000_000, keep = 5 }: Rotati
   const state = { fd: openSync(path, 'a', 0o600) }
 
   function rotate(): void {
-    closeSync(state.fd)
     rmSync(`${path}.${keep}`, { force: true })
     for (let at = keep - 1; at >= 1; at--) moveIfThere(`${path}.${at}`, `${path}.${at + 1}`)
     moveIfThere(path, `${path}.1`)
-    state.fd = openSync(path, 'a', 0o600)
+    reopen()
   }
 
   return {

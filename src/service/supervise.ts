@@ -1,6 +1,6 @@
 /** Keeps a program running: restarts it with growing delays while it fails at once, and ends it together with its process group. */
 
-import { errorText } from '../kit/errors.ts'
+import { attempt, errorText } from '../kit/errors.ts'
 
 export type ReportEvent = (level: 'info' | 'warn', event: string, fields: { readonly [key: string]: unknown }) => void
 
@@ -127,9 +127,7 @@ function start({ command, cwd, env }: SuperviseOptions): Child | string {
 export function endGroup(leader: number, signal: 'SIGTERM' | 'SIGKILL'): void {
   // 0 and 1 would address our own group and every process.
   if (!Number.isSafeInteger(leader) || leader < 2) return
-  try {
-    process.kill(-leader, signal)
-  } catch {}
+  attempt(() => process.kill(-leader, signal))
 }
 
 async function listen(stream: ReadableStream<Uint8Array>, onLine: (line: string) => void): Promise<void> {

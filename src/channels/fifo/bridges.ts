@@ -18,7 +18,7 @@ import { messageOf, readPayload } from '../../providers/fifo/serve.ts'
 import type { AgentEvent, FailureCode, Part } from '../../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Provider, ProviderFailure, type Tool } from '../../runtime/port.ts'
 import type { Redactor } from '../../security/redaction/redact.ts'
-import { openFrames, openLines, type ReadOptions } from '../../service/fifo/fifo-reader.ts'
+import { openFrames, openLines } from '../../service/fifo/fifo-reader.ts'
 import { openWriter } from '../../service/fifo/fifo-writer.ts'
 import { connectTo } from '../discord/channel.ts'
 import { discord as kind } from '../discord/kind.ts'
@@ -42,17 +42,7 @@ const READER_MS = 60_000
 const LEAVE_MS = 500
 
 /** The FIFO is open when this returns. Reading throws FailureError when the FIFO is removed, because another one then takes its place. */
-function linesFrom(bridging: BridgeOptions, name: 'interact_out' | 'claw_in'): AsyncIterable<Line> {
-  return untilRemoved(bridging, name, openLines)
-}
-
-function framesFrom(bridging: BridgeOptions, name: 'brain_in'): AsyncIterable<Line> {
-  return untilRemoved(bridging, name, openFrames)
-}
-
-type OpenFifo = (path: string, options: ReadOptions) => AsyncIterable<Line>
-
-function untilRemoved({ dir, signal }: BridgeOptions, name: string, open: OpenFifo): AsyncIterable<Line> {
+function piecesFrom({ dir, signal }: BridgeOptions, name: string, open: typeof openLines = openLines): AsyncIterable<Line> {
   const lines = open(join(dir, name), { signal })
   return (async function* () {
     for await (const line of lines) {
@@ -77,7 +67,7 @@ function writerTo({ setup, dir, signal }: BridgeOptions, name: 'interact_in' | '
 export async function serveBrain(bridging: BridgeOptions): Promise<void> {
   const { setup } = bridging
   const provider = await providerFor(setup, setup.config.defaultProvider)
-  const questions = framesFrom(bridging, 'brain_in')
+  const questions = piecesFrom(bridging, 'brain_in', openFrames)
   const answer = writerTo(bridging, 'brain_out')
   setup.context.process.stderr.write(`ready: ${provider.name}/${setup.config.defaultModel} thinks for ${bridging.dir}; stop with Ctrl-C\n`)
   const brain: Brain = { bridging, provider, failures: { inARow: 0 } }
@@ -148,7 +138,7 @@ export async function serveClaw(bridging: BridgeOptions, { sandbox }: Pick<Conve
   } as const
   await withConversation(options, async (conversation) => {
     signal.addEventListener('abort', () => conversation.cancel('SIGTERM'), { once: true })
-    const requests = linesFrom(bridging, 'claw_in')
+    const requests = piecesFrom(bridging, 'claw_in')
     const answer = writerTo(bridging, 'claw_out')
     setup.context.process.stderr.write(`ready: our tools serve ${dir}; stop with Ctrl-C\n`)
     for await (const line of requests) {
@@ -254,7 +244,7 @@ type LineTranslation = {
 async function relayLines(bridging: BridgeOptions, { outgoing, incoming }: LineTranslation): Promise<void> {
   const { setup, stop } = bridging
   const { stderr } = setup.context.process
-  const answers = linesFrom(bridging, 'interact_out')
+  const answers = piecesFrom(bridging, 'interact_out')
   const send = writerTo(bridging, 'interact_in')
   const open = createOpenQuestions(stop)
 
@@ -295,7 +285,7 @@ async function* stdinLines(): AsyncGenerator<Line> {
  */
 export async function serveDiscord(bridging: BridgeOptions): Promise<void> {
   const { setup, signal, dir } = bridging
-  const answers = linesFrom(bridging, 'interact_out')
+  const answers = piecesFrom(bridging, 'interact_out')
   const send = writerTo(bridging, 'interact_in')
   const access = usableProfile(setup, kind)
   const discord = await connectTo({ setup, settings: channelSettings(setup.config, kind), signal })

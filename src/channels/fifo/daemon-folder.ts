@@ -1,9 +1,11 @@
 /** Determines the folder of the six FIFOs, creates them, and allows one daemon per folder. */
 
-import { closeSync, constants, lstatSync, openSync, readFileSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, lstatSync, openSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { FailureError } from '../../host/failure.ts'
-import { isObject } from '../../kit/json.ts'
+import { attempt, succeeds } from '../../kit/errors.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
+import { textIn } from '../../kit/proc.ts'
 import { FIFOS } from '../../kit/wire.ts'
 import { takeLock } from '../../memory/agent-files/folder-lock.ts'
 import { isAlive, ownerOf } from '../../memory/journal/process-owner.ts'
@@ -97,12 +99,9 @@ export function removeFifos(dir: string): void {
   removeIfEmpty(dir)
 }
 
+/** FIFOs that remain, or files of another program, keep it. */
 function removeIfEmpty(dir: string): void {
-  try {
-    rmdirSync(dir)
-  } catch {
-    // FIFOs that remain, or files of another program.
-  }
+  attempt(() => rmdirSync(dir))
 }
 
 /**
@@ -124,28 +123,14 @@ function writeNote(path: string, { bridges, ...note }: DaemonNote): void {
 
 /** Treats a malformed note as an empty one. */
 function readNote(path: string): DaemonNote {
-  try {
-    const note: unknown = JSON.parse(readFileSync(path, 'utf8'))
-    if (!isObject(note)) return nothing()
-    const { pid, made, bridges } = note
-    const owners = Object.entries(isObject(bridges) ? bridges : {}).filter((each): each is [string, string] => typeof each[1] === 'string')
-    return { pid: typeof pid === 'number' ? pid : undefined, made: made === true, bridges: new Map(owners) }
-  } catch {
-    return nothing()
-  }
-}
-
-function nothing(): DaemonNote {
-  return { made: false, bridges: new Map() }
+  const note = parseJson(textIn(path))
+  const { pid, made, bridges } = isObject(note) ? note : {}
+  const owners = Object.entries(isObject(bridges) ? bridges : {}).filter((each): each is [string, string] => typeof each[1] === 'string')
+  return { pid: typeof pid === 'number' ? pid : undefined, made: made === true, bridges: new Map(owners) }
 }
 
 /** True if a process has the FIFO open for reading, or waits for a writer. False if nobody reads it, or if it does not exist. */
 function isRead(path: string): boolean {
   const { O_WRONLY, O_NONBLOCK, O_NOFOLLOW } = constants
-  try {
-    closeSync(openSync(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW))
-    return true
-  } catch {
-    return false
-  }
+  return succeeds(() => closeSync(openSync(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW)))
 }

@@ -6,11 +6,9 @@ import type { ChannelStore } from '../../memory/recovery/channel-store.ts'
 import type { AnswerContext } from '../inbox/channel-api.ts'
 import type { RetryOptions, Sender } from './send-pieces.ts'
 
-type Outgoing = AnswerContext & { readonly address: string; readonly text: string; readonly replyTo?: string }
-
 export type Delivery = {
   /** Has it on disk when it returns. Resolves when it is delivered, or when it has to be tried again later. Never rejects. */
-  deliver(outgoing: Outgoing): Promise<void>
+  deliver(outgoing: AnswerContext & { readonly address: string; readonly text: string; readonly replyTo?: string }): Promise<void>
   /** Sends what waits, also what a dead process has left. */
   resume(): void
 }

@@ -7,7 +7,7 @@ import { fstatSync, fsyncSync, lstatSync, mkdirSync, readdirSync, renameSync, rm
 import { isAbsolute, join } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import type { PictureText, Setup } from '../../host/api.ts'
-import { errorText } from '../../kit/errors.ts'
+import { attempt, errorText } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
 import { count, visibleLines } from '../../kit/text.ts'
 import type { Picture } from '../../runtime/port.ts'
@@ -159,7 +159,8 @@ function prune(photos: Handle, { most, mostBytes }: PhotoLimits): void {
     using folder = hold(slot(photos, chat), flags.childFolder)
     rmSync(slot(folder, name), { force: true })
   }
-  for (const chat of new Set(found.map(({ chat: each }) => each))) removeEmpty(slot(photos, chat))
+  // A folder that has photos stays.
+  for (const chat of new Set(found.map(({ chat: each }) => each))) attempt(() => rmdirSync(slot(photos, chat)))
 }
 
 type StoredPhoto = { readonly chat: string; readonly name: string; readonly size: number; readonly at: number }
@@ -176,14 +177,6 @@ function photosIn(photos: Handle, chat: string): StoredPhoto[] {
     // A link or a file in place of the folder.
     if (['ENOTDIR', 'ELOOP', 'ENOENT'].includes(codeOf(error))) return []
     throw error
-  }
-}
-
-function removeEmpty(path: string): void {
-  try {
-    rmdirSync(path)
-  } catch {
-    // It has photos.
   }
 }
 

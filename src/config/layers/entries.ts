@@ -2,8 +2,7 @@
 
 import type { ConfigProblem, Origin } from '../config.ts'
 import { providerPrefix, type Setting, type Table } from '../table.ts'
-import type { ExpandContext } from '../text/check.ts'
-import { type ConfigValue, check, type Where } from '../text/check.ts'
+import { type ConfigValue, check, type ExpandContext, type Where } from '../text/check.ts'
 
 /** The context for reading a layer: the table of all keys, and the values of `~` and `$NAME`. */
 export type LayerContext = ExpandContext & { readonly table: Table }
@@ -45,7 +44,6 @@ export function put(
   { setting, raw, where, origin }: { readonly setting: Setting; readonly raw: unknown; readonly where: Where; readonly origin: Origin },
 ): void {
   const checked = check(setting, raw, where)
-  const line = origin.line === undefined ? {} : { line: origin.line }
-  problems.push(...checked.wrong.map((message) => ({ file: origin.where, ...line, key: setting.key, message })))
+  problems.push(...checked.wrong.map((message) => ({ file: origin.where, line: origin.line, key: setting.key, message })))
   if (checked.value !== undefined) entries.set(setting.key, { value: checked.value, origin })
 }

@@ -1,6 +1,7 @@
 /** Reads variables as a layer, of the environment and of the env files: BRAIDCLAW_<SECTION>_<KEY>, and a few short names. */
 
 import { join } from 'node:path'
+import { parseJson } from '../../kit/json.ts'
 import { nearest } from '../../kit/nearest.ts'
 import type { Origin } from '../config.ts'
 import { homePaths } from '../paths.ts'
@@ -94,14 +95,9 @@ function fromText(setting: Setting, text: string): unknown {
 }
 
 function listFrom(text: string): readonly unknown[] {
-  if (text.trimStart().startsWith('[')) {
-    try {
-      const parsed: unknown = JSON.parse(text)
-      if (Array.isArray(parsed)) return parsed
-    } catch {
-      // Not JSON: split at the commas, and let the check name the invalid item.
-    }
-  }
+  const parsed = text.trimStart().startsWith('[') ? parseJson(text) : undefined
+  if (Array.isArray(parsed)) return parsed
+  // What is not JSON is split at the commas, and the check names the invalid item.
   return text.split(',').map((item) => item.trim())
 }
 

@@ -166,9 +166,7 @@ export function agentLayer({ agents, file = '' }: Agents, entries: Entries, wher
   return draft
 }
 
-type ParsedAgents = Pick<Agents, 'agents' | 'problems'>
-
-function parse(file: string, text: string, home: string): ParsedAgents {
+function parse(file: string, text: string, home: string): Pick<Agents, 'agents' | 'problems'> {
   const wrong = (key: string, message: string) => ({ file, key, message })
   const data = parseJson(text)
   if (!isObject(data))

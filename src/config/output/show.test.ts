@@ -167,6 +167,7 @@ executables = ["weather"]
 env = ["weather:WEATHER_KEY"]
 backend = "bash"
 web_search = "exa"
+browser = true
 [memory]
 backend = "sqlite"
 path = "/m.sqlite"

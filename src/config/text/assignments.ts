@@ -34,10 +34,8 @@ function readLine(line: string): { readonly name: string; readonly value: string
   return 'why' in read ? read.why : { name, value: read.value }
 }
 
-type UnquotedText = { readonly value: string } | { readonly why: string }
-
 /** Joins adjacent quoted and unquoted pieces, as in `a"b c"'d'`. */
-function readValue(text: string): UnquotedText {
+function readValue(text: string): { readonly value: string } | { readonly why: string } {
   let value = ''
   for (let rest = text; ; ) {
     if (rest === '' || /^[ \t]+(#|$)/.test(rest)) return { value }
@@ -48,8 +46,6 @@ function readValue(text: string): UnquotedText {
   }
 }
 
-type TextPiece = { readonly text: string; readonly length: number }
-
 const pieces: readonly (readonly [form: RegExp, read: (inside: string) => string])[] = [
   [/^'([^']*)'/, (inside) => inside],
   [/^"((?:[^"\\]|\\.)*)"/s, (inside) => inside.replace(/\\(["\\$`])/g, '$1')],
@@ -58,7 +54,7 @@ const pieces: readonly (readonly [form: RegExp, read: (inside: string) => string
   [/^([^\s'"\\`;&|<>()]+)/, (inside) => inside],
 ]
 
-function piece(rest: string): TextPiece | undefined {
+function piece(rest: string): { readonly text: string; readonly length: number } | undefined {
   for (const [form, read] of pieces) {
     const [whole, inside] = form.exec(rest) ?? []
     if (whole !== undefined && inside !== undefined) return { text: read(inside), length: whole.length }

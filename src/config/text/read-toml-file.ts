@@ -1,7 +1,7 @@
 /** Reads a configuration file without assuming that it is a regular file, small, or valid text. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { errnoOf } from '../../kit/errors.ts'
+import { attempt, errnoOf } from '../../kit/errors.ts'
 
 export type FileRead =
   | { readonly state: 'text'; readonly text: string; readonly worldWritable: boolean }
@@ -65,11 +65,7 @@ function firstBadLine(bytes: Uint8Array): number {
 }
 
 function utf8(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
+  return attempt(() => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
 }
 
 export function errorCode(error: unknown): string {

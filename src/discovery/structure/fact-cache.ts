@@ -2,8 +2,9 @@
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { attempt } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
-import { attempt, createImportReader, isCode, type ReadImports } from './read-imports.ts'
+import { createImportReader, isCode, type ReadImports } from './read-imports.ts'
 
 /** Depends on the text of a file alone. */
 type TextFacts = ReadImports & { readonly lines: number }

@@ -2,11 +2,12 @@
 
 import { isBuiltin } from 'node:module'
 import { dirname, join, normalize, relative } from 'node:path'
+import { attempt } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
 import { memo } from '../../kit/lazy.ts'
 import { createFactCache, type FactCache } from './fact-cache.ts'
 import { languageOf } from './languages.ts'
-import { attempt, type Import } from './read-imports.ts'
+import type { Import } from './read-imports.ts'
 
 /** Looks at a project without following links. Paths are relative to it, '' is the project itself. No function throws. */
 export type Tree = {

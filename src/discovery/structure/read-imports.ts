@@ -1,6 +1,6 @@
 /** Reads the imports of a file: of TypeScript and JavaScript as the parser finds them, of other languages as languages.ts does. */
 
-import { errorText } from '../../kit/errors.ts'
+import { attempt, errorText } from '../../kit/errors.ts'
 import { memo } from '../../kit/lazy.ts'
 import { languageOf } from './languages.ts'
 
@@ -15,10 +15,8 @@ export function isCode(path: string): boolean {
   return /\.[mc]?[tj]sx?$/i.test(path) || languageOf(path) !== undefined
 }
 
-type ReadFile = (path: string, text: string) => ReadImports
-
 /** Returns a reader, which reads each text once and finds no imports in a file of another language. */
-export function createImportReader(): ReadFile {
+export function createImportReader(): (path: string, text: string) => ReadImports {
   const parserFor = memo((kind) => new Bun.Transpiler({ loader: kind === 'ts' || kind === 'tsx' ? kind : 'jsx' }))
   const known = new Map<string, ReadImports>()
   return (path, text) => {
@@ -68,15 +66,6 @@ function importsOf(text: string, parser: Bun.Transpiler): readonly Import[] {
 
 /** Matches a call with anything but one literal. A mark in it comes back from the parser unless it is in a comment or a text. */
 const computedCall = /\b(?:import|require)\s*\((?!\s*(?:\/\*[^*]*\*\/\s*)?(?:(["'])(?:\\.|(?!\1)[^\\\n])*\1|`[^`$\\]*`)\s*[),])/g
-
-/** Returns undefined when the work throws. */
-export function attempt<T>(work: () => T): T | undefined {
-  try {
-    return work()
-  } catch {
-    return undefined
-  }
-}
 
 function withoutTypes(text: string): string {
   return text

@@ -40,26 +40,23 @@ export async function createMock(setup: Setup): Promise<Provider> {
 
 async function readFixture(fixture: string, baseDir: string | undefined): Promise<readonly ScriptedReply[]> {
   const path = isAbsolute(fixture) || baseDir === undefined ? fixture : join(baseDir, fixture)
-  return parseFixture(await fixtureText(path), path)
-}
-
-async function fixtureText(path: string): Promise<string> {
-  try {
-    return await Bun.file(path).text()
-  } catch (error) {
-    throw new ProviderFailure(
-      'bad_request',
-      `mock fixture "${path}" cannot be read: ${errorText(error)}; give "fixture" the path of a JSON file`,
-    )
-  }
+  const text = await Bun.file(path)
+    .text()
+    .catch((error: unknown) => {
+      const why = `cannot be read: ${errorText(error)}; give "fixture" the path of a JSON file`
+      throw new ProviderFailure('bad_request', `mock fixture "${path}" ${why}`)
+    })
+  return parseFixture(text, path)
 }
 
 async function* play(at: { setup: Setup; reply: ScriptedReply; request: ChatRequest; deadline: Deadline }): AsyncGenerator<ModelChunk> {
   const { setup, request, deadline } = at
+  const { name } = setup
   const reply = { ...at.reply, text: fill(at.reply.text, request.messages) }
   if (reply.delayMs > 0 && !deadline.signal.aborted) await setup.deps.sleep(reply.delayMs, deadline.signal).catch(() => {})
   if (deadline.signal.aborted) throw deadline.signal.reason
-  if (reply.error !== undefined) throw scripted(setup.name, reply.error)
+  if (reply.error !== undefined)
+    throw new ProviderFailure(reply.error, `provider "${name}": the fixture says "${reply.error}"`, { provider: name })
   if (reply.thinking !== '') yield { type: 'thinking', text: reply.thinking }
   for (const text of pieces(reply.text, reply.chunks)) {
     if (deadline.signal.aborted) throw deadline.signal.reason
@@ -79,10 +76,6 @@ function responseOf({ name, settings }: Setup, reply: ScriptedReply, request: Ch
   const stop = calls.length > 0 ? 'tool_calls' : 'stop'
   const usage = priced(reply.usage ?? counted(request, parts), pricesOf(settings))
   return { parts, stop, usage, model: request.model || settings.model, provider: name }
-}
-
-function scripted(name: string, code: ProviderFailure['code']): ProviderFailure {
-  return new ProviderFailure(code, `provider "${name}": the fixture says "${code}"`, { provider: name })
 }
 
 /** Inserts `{{last_tool_result}}` and `{{last_user_message}}` unchanged. */

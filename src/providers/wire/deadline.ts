@@ -1,12 +1,10 @@
 /** Ends a chat by the caller's cancel, by the total time limit, or when the server stays silent too long while we wait for it. */
 
 import { ProviderFailure } from '../../runtime/port.ts'
+import { longestTimer } from './lane.ts'
 import type { ProviderDeps } from './provider-settings.ts'
 
 export type Deadline = ReturnType<typeof startDeadline>
-
-/** Timers take 31 bits; a longer wait would fire at once. */
-const longestTimer = 2_147_483_647
 
 export function startDeadline(options: {
   readonly provider: string

@@ -2,6 +2,9 @@
 
 import { ProviderFailure } from '../../runtime/port.ts'
 
+/** Timers take 31 bits; a longer wait would fire at once. */
+export const longestTimer = 2_147_483_647
+
 export type LaneClock = {
   /** Monotonic, in milliseconds. */
   readonly now: () => number
@@ -119,9 +122,6 @@ export function createLane({ now, after }: LaneClock) {
     },
   }
 }
-
-/** Timers take 31 bits; a longer wait would fire at once. */
-const longestTimer = 2_147_483_647
 
 function tooLong(provider: string, ms: number): ProviderFailure {
   const message = `provider "${provider}" asked for a pause of another ${Math.ceil(ms / 1000)} s; nothing was sent`

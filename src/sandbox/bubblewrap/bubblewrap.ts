@@ -113,20 +113,11 @@ function createConfiner({ settings, places, program, folder, way }: Confiner) {
     const { outside } = plan
     const readablePaths = plan.readablePaths?.filter(({ path }) => outside === undefined || !isWithin(path, outside.common))
     const guards = mounts.guards((path) => stubs.make(path), view === 'direct' ? plan : { readablePaths, view: 'private' })
-    return guards.ok
-      ? {
-          ok: true,
-          request: {
-            ...guards.mounts,
-            early: [...guards.mounts.early, ...(outside?.hidden ?? []).flatMap(cover)],
-            view,
-            caches: plan.caches,
-            loopback: plan.loopback,
-            outside,
-            key: `${startOf(view, plan)}${guards.mounts.key}`,
-          },
-        }
-      : guards
+    if (!guards.ok) return guards
+    const { caches, loopback } = plan
+    const early = [...guards.mounts.early, ...(outside?.hidden ?? []).flatMap(cover)]
+    const key = `${startOf(view, plan)}${guards.mounts.key}`
+    return { ok: true, request: { ...guards.mounts, early, view, caches, loopback, outside, key } }
   }
   const isUnread = forbiddenReads({ patterns: settings.forbiddenReads ?? [], workspace: places.workspace, home: places.home })
   /** Tells whether commands must not read a path, even if it appeared after they began. */

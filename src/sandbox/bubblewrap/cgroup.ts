@@ -1,8 +1,9 @@
 /** Creates a control group for the processes of one sandbox where the user may create one: no other limit counts all processes together. */
 
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { namesIn } from '../../kit/proc.ts'
+import { succeeds } from '../../kit/errors.ts'
+import { namesIn, textIn } from '../../kit/proc.ts'
 import type { Limits } from '../contract.ts'
 
 /** A process that writes "0" to each file of `join` enters the group, together with every process that it starts. */
@@ -61,7 +62,7 @@ export function groupMemory({ memoryBytes, totalMemoryBytes = memoryBytes }: Lim
 
 /** Maps a controller to its path; version 2 has the empty name. */
 function ownGroups(): ReadonlyMap<string, string> {
-  const lines = text('/proc/self/cgroup').trim().split('\n')
+  const lines = textIn('/proc/self/cgroup').trim().split('\n')
   return new Map(
     lines.flatMap((line) => {
       const [, controllers = '', path = '/'] = /^\d+:([^:]*):(.*)$/.exec(line) ?? []
@@ -72,7 +73,7 @@ function ownGroups(): ReadonlyMap<string, string> {
 
 /** A group that has its own processes cannot delegate controllers; then we try the next candidate. */
 function enable(folder: string): boolean {
-  const has = () => ['pids', 'memory'].every((name) => text(join(folder, 'cgroup.subtree_control')).split(/\s+/).includes(name))
+  const has = () => ['pids', 'memory'].every((name) => textIn(join(folder, 'cgroup.subtree_control')).split(/\s+/).includes(name))
   if (has()) return true
   write(join(folder, 'cgroup.subtree_control'), '+pids +memory')
   return has()
@@ -80,11 +81,7 @@ function enable(folder: string): boolean {
 
 function make({ folder, files }: GroupPlace): boolean {
   sweep(join(folder, '..'))
-  try {
-    mkdirSync(folder)
-  } catch {
-    return false
-  }
+  if (!succeeds(() => mkdirSync(folder))) return false
   if (files.every(([name, value]) => write(join(folder, name), String(value)))) return true
   remove(folder)
   return false
@@ -100,27 +97,9 @@ function sweep(parent: string): void {
 
 /** Returns false while a process of the group is still ending; the next sweep removes such a group. */
 function remove(folder: string): boolean {
-  try {
-    rmdirSync(folder)
-    return true
-  } catch {
-    return !existsSync(folder)
-  }
-}
-
-function text(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
+  return succeeds(() => rmdirSync(folder)) || !existsSync(folder)
 }
 
 function write(path: string, value: string): boolean {
-  try {
-    writeFileSync(path, value)
-    return true
-  } catch {
-    return false
-  }
+  return succeeds(() => writeFileSync(path, value))
 }

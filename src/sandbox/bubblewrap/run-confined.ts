@@ -1,6 +1,7 @@
 /** Starts a waiting sandbox and runs one command in it; when the command ends, every process in its PID namespace has ended. */
 
 import { closeSync, openSync, readSync } from 'node:fs'
+import { attempt } from '../../kit/errors.ts'
 import { startTick } from '../../kit/proc.ts'
 import {
   argumentFile,
@@ -95,17 +96,12 @@ export function startWaiting(starting: Starting): WaitingSandbox | Error {
 type ChildDescriptors = readonly [stdout: number, stderr: number, filter: number, report: number, command: number, options: number]
 
 function spawn({ argv, env, stdin }: Starting, [stdout, stderr, filter, report, command, options]: ChildDescriptors) {
-  const stdio: ['ignore' | number, number, number, number, number, number, 'pipe', number] = [
-    stdin ?? 'ignore',
-    stdout,
-    stderr,
-    filter,
-    report,
-    command,
-    'pipe',
-    options,
-  ]
-  return Bun.spawn([...argv], { cwd: '/', env: { ...env }, stdio, detached: true })
+  return Bun.spawn([...argv], {
+    cwd: '/',
+    env: { ...env },
+    stdio: [stdin ?? 'ignore', stdout, stderr, filter, report, command, 'pipe', options],
+    detached: true,
+  })
 }
 
 export function isWaiting({ child }: WaitingSandbox): boolean {
@@ -130,11 +126,7 @@ export async function discard({ child, report, stdout, stderr, command, go }: Wa
 /** One read returns the whole report. */
 function readNow(descriptor: number): string {
   const bytes = Buffer.alloc(4_096)
-  try {
-    return bytes.toString('utf8', 0, readSync(descriptor, bytes))
-  } catch {
-    return ''
-  }
+  return attempt(() => bytes.toString('utf8', 0, readSync(descriptor, bytes))) ?? ''
 }
 
 export async function runConfined({ waiting, command, plan, prepare, inspect, watch }: Confined): Promise<SpawnResult> {
@@ -205,13 +197,8 @@ async function send(descriptor: number, text: string): Promise<void> {
 
 /** Killing the first process of a PID namespace ends all others in it. */
 function killAll(outer: number, inner: number | undefined): void {
-  for (const pid of [inner, -outer]) {
-    try {
-      if (pid !== undefined) process.kill(pid, 'SIGKILL')
-    } catch {
-      // already dead
-    }
-  }
+  // A process that has ended already is no error.
+  for (const pid of [inner, -outer]) attempt(() => pid !== undefined && process.kill(pid, 'SIGKILL'))
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Prepares the file system around the workspace of a command: /etc, the user's tools, a home folder with caches, and refused programs. */
 
-import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { textIn } from '../../kit/proc.ts'
 import { forbiddenWithoutView } from '../../security/policy.ts'
 import type { ChildEnvironment, GitUser, SandboxSettings } from '../contract.ts'
 import type { Places } from '../protect/places.ts'
@@ -92,14 +93,8 @@ export const offline: ChildEnvironment = { npm_config_fetch_retries: '0', PIP_RE
 
 /** The runtime's own function takes the name from the environment. */
 export function nameOf(uid: number): string {
-  try {
-    const line = readFileSync('/etc/passwd', 'utf8')
-      .split('\n')
-      .find((line) => line.split(':')[2] === String(uid))
-    return line?.split(':')[0] || 'user'
-  } catch {
-    return 'user'
-  }
+  const lines = textIn('/etc/passwd').split('\n')
+  return lines.find((line) => line.split(':')[2] === String(uid))?.split(':')[0] || 'user'
 }
 
 /** @returns the private files of /opt, and of /etc where the sandbox shows the real one */

@@ -21,6 +21,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { attempt, succeeds } from '../../kit/errors.ts'
 import { entriesIn, namesIn } from '../../kit/proc.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { GitUser } from '../contract.ts'
@@ -133,11 +134,7 @@ function removeOld(run: string): void {
 }
 
 function statOf(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false })
-  } catch {
-    return undefined
-  }
+  return attempt(() => lstatSync(path, { throwIfNoEntry: false }))
 }
 
 const DEPTH = 6
@@ -170,14 +167,5 @@ function judge(path: string, entry: Dirent): 'private' | 'open' | 'closed' {
   if (stat === undefined) return 'closed'
   const needed = entry.isDirectory() ? 0o005 : 0o004
   if ((stat.mode & needed) === needed) return 'open'
-  return (entry.isDirectory() || stat.size > 0) && readable(path) ? 'private' : 'closed'
-}
-
-function readable(path: string): boolean {
-  try {
-    accessSync(path, constants.R_OK)
-    return true
-  } catch {
-    return false
-  }
+  return (entry.isDirectory() || stat.size > 0) && succeeds(() => accessSync(path, constants.R_OK)) ? 'private' : 'closed'
 }

@@ -2,6 +2,7 @@
 
 import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { attempt } from '../../kit/errors.ts'
 import { failureMark } from '../command-pipes.ts'
 import type { Created, SandboxSettings, SpawnPlan, SpawnResult } from '../contract.ts'
 import { privateBelow } from '../filesystem/system-files.ts'
@@ -152,11 +153,7 @@ function runningTasks(): number {
 }
 
 function tasks(path: string, uid: number | undefined): number {
-  try {
-    return statSync(path).uid === uid ? readdirSync(`${path}/task`).length : 0
-  } catch {
-    return 0
-  }
+  return attempt(() => (statSync(path).uid === uid ? readdirSync(`${path}/task`).length : 0)) ?? 0
 }
 
 function describe(abi: number, { workspace, limits }: SandboxSettings): string[] {

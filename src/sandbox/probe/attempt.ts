@@ -19,8 +19,8 @@ export type ProbeVerdict = { readonly stopped: boolean; readonly layer: string; 
 
 export type EscapeAttempt = {
   readonly name: string
-  /** Programs needed on the fixed PATH; if one is missing, the attempt is skipped and reports that. */
-  readonly needs: readonly string[]
+  /** Programs needed on the fixed PATH, if any; if one is missing, the attempt is skipped and reports that. */
+  readonly needs?: readonly string[]
   argv(field: Field): readonly string[]
   /** Called after the command has ended. It checks from outside wherever an effect is visible there. */
   judge(seen: AttemptOutcome): ProbeVerdict | Promise<ProbeVerdict>

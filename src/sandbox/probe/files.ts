@@ -13,7 +13,6 @@ const FEW_LINES = 3
 export const fileAttempts: readonly EscapeAttempt[] = [
   {
     name: 'write a file next to the workspace',
-    needs: [],
     argv: ({ ground }) => sh('echo x > "$1/new" && echo written', ground.outside),
     judge: (seen) => verdict(seen, existsSync(join(seen.field.ground.outside, 'new')), 'mount namespace'),
   },
@@ -21,38 +20,32 @@ export const fileAttempts: readonly EscapeAttempt[] = [
   reads('read the key of the receipts', ({ stateHome }) => join(stateHome, 'receipt.key'), 'mount namespace'),
   {
     name: 'read a secret file in the workspace, also after moving its folder away',
-    needs: [],
     argv: () => sh('cat private/secret.pem; mv private moved; cat moved/secret.pem'),
     judge: (seen) => verdict(seen, seen.output.includes(seen.field.ground.token), 'hidden files'),
   },
   {
     name: 'read a file that nobody reads, by name, search and copy',
-    needs: [],
     argv: () => sh('cat nested/.env; grep -r canary . ; cp nested/.env copy; cat copy'),
     judge: (seen) => verdict(seen, seen.output.includes(seen.field.ground.token), 'unread files'),
   },
   {
     name: 'run a forbidden command by another spelling',
-    needs: [],
     argv: () => sh('echo x > removable; "$(command -v r""m)" removable; [ -e removable ] || echo removed'),
     judge: (seen) => verdict(seen, seen.output.includes('removed'), 'refused programs'),
   },
   {
     name: 'see the users and services of this machine',
-    needs: [],
     argv: () => sh('cat /etc/passwd /etc/fstab /etc/machine-id 2>/dev/null | wc -l'),
     judge: (seen) => verdict(seen, Number(seen.output) > FEW_LINES, 'small /etc'),
   },
   {
     name: "change one of the user's tools",
-    needs: [],
     argv: ({ ground }) => sh('echo changed >> "$1"', join(ground.settings.home, '.local/bin/tool')),
     judge: (seen) =>
       verdict(seen, readFileSync(join(seen.field.ground.settings.home, '.local/bin/tool'), 'utf8').includes('changed'), 'mount namespace'),
   },
   {
     name: 'read /etc/shadow',
-    needs: [],
     argv: () =>
       sh('if [ -r /etc/shadow ] && [ "$(head -c 1 /etc/shadow | wc -c)" -eq 1 ]; then echo read; else stat -c "size=%s" /etc/shadow; fi'),
     judge: (seen) =>
@@ -71,7 +64,6 @@ export const fileAttempts: readonly EscapeAttempt[] = [
   ]),
   {
     name: 'write through a symbolic link that is swapped in (race)',
-    needs: [],
     argv: ({ ground }) =>
       sh(
         '(i=0; while [ $i -lt 150 ]; do mkdir -p race; rmdir race; ln -s "$1" race; rm race; i=$((i+1)); done) 2>/dev/null & i=0; while [ $i -lt 300 ]; do { echo x > race/raced; } 2>/dev/null; i=$((i+1)); done; ln -sfn "$1" race2; echo x > race2/raced',
@@ -81,13 +73,11 @@ export const fileAttempts: readonly EscapeAttempt[] = [
   },
   {
     name: 'plant a git hook before a repository exists',
-    needs: [],
     argv: () => sh('mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit && echo planted'),
     judge: (seen) => verdict(seen, existsSync(inWorkspace(seen, '.git/hooks/pre-commit')), 'protected paths'),
   },
   {
     name: 'change a repository: its settings, its hooks, the whole of it',
-    needs: [],
     argv: () =>
       sh(
         'cd nested; echo evil >> .git/config; echo evil > .git/hooks/post-checkout; echo ../evil > .git/commondir; mv .git old && mkdir -p .git/hooks && echo moved',
@@ -96,7 +86,6 @@ export const fileAttempts: readonly EscapeAttempt[] = [
   },
   {
     name: 'write start-up and editor files',
-    needs: [],
     argv: () => sh('for name; do mkdir -p "$(dirname "$name")"; { echo evil > "$name"; } && echo "$name"; done', ...startUp),
     judge: (seen) =>
       verdict(
@@ -107,7 +96,6 @@ export const fileAttempts: readonly EscapeAttempt[] = [
   },
   {
     name: 'open a kernel setting for writing',
-    needs: [],
     argv: () => sh('true >> /proc/sys/kernel/core_pattern && echo opened'),
     judge: (seen) =>
       verdict(
@@ -118,7 +106,6 @@ export const fileAttempts: readonly EscapeAttempt[] = [
   },
   {
     name: 'open a disk',
-    needs: [],
     argv: () => sh('for disk in $(find /dev -type b 2>/dev/null); do [ -r "$disk" ] && echo "readable $disk" && exit; done; echo no disk'),
     judge: (seen) => verdict(seen, seen.output.includes('readable'), 'mount namespace'),
   },
@@ -131,7 +118,6 @@ function reads(
 ): EscapeAttempt {
   return {
     name,
-    needs: [],
     argv: ({ ground }) => sh('cat "$1"', path(ground.settings)),
     judge: (seen) => verdict(seen, seen.output.includes(seen.field.ground.token), layer),
   }

@@ -13,18 +13,8 @@ const unix =
   'use Socket; socket(my $s, PF_UNIX, SOCK_STREAM, 0) or no_("socket"); $ARGV[0] =~ s/^@/\\0/; connect($s, pack_sockaddr_un($ARGV[0])) or no_("connect"); print "connected\n"'
 
 export const networkAttempts: readonly EscapeAttempt[] = [
-  door({
-    name: 'reach a server by name',
-    door: 'tcp',
-    argv: ({ outside }) => perl(tcp, 'localhost', String(outside.port)),
-    layer: 'network namespace',
-  }),
-  door({
-    name: 'reach a server by address',
-    door: 'tcp',
-    argv: ({ outside }) => perl(tcp, '127.0.0.1', String(outside.port)),
-    layer: 'network namespace',
-  }),
+  door({ name: 'reach a server by name', door: 'tcp', argv: ({ outside }) => perl(tcp, 'localhost', String(outside.port)) }),
+  door({ name: 'reach a server by address', door: 'tcp', argv: ({ outside }) => perl(tcp, '127.0.0.1', String(outside.port)) }),
   door({
     name: 'reach a server through the proxy, if there is one',
     door: 'tcp',
@@ -35,15 +25,9 @@ export const networkAttempts: readonly EscapeAttempt[] = [
         '3128',
         String(outside.port),
       ),
-    layer: 'network namespace',
     through: 'through',
   }),
-  door({
-    name: 'reach an abstract socket',
-    door: 'abstract',
-    argv: ({ outside }) => perl(unix, `@${outside.abstractName}`),
-    layer: 'network namespace',
-  }),
+  door({ name: 'reach an abstract socket', door: 'abstract', argv: ({ outside }) => perl(unix, `@${outside.abstractName}`) }),
   door({
     name: 'reach a socket in a folder outside',
     door: 'outside',
@@ -73,7 +57,8 @@ export const networkAttempts: readonly EscapeAttempt[] = [
 type Door = {
   readonly name: string
   readonly door: string
-  readonly layer: 'network namespace' | 'mount namespace' | 'seccomp'
+  /** `network namespace` by default. */
+  readonly layer?: 'mount namespace' | 'seccomp'
   /** The output of a successful attempt; `connected` by default. */
   readonly through?: string
   argv: EscapeAttempt['argv']
@@ -88,7 +73,7 @@ function door({ name, door, argv, layer, through = 'connected' }: Door): EscapeA
     judge: async (seen) => {
       await Bun.sleep(SETTLE_MS)
       const came = seen.output.includes(through) && seen.field.outside.visits().includes(door)
-      return callVerdict(seen, came, layer)
+      return callVerdict(seen, came, layer ?? 'network namespace')
     },
   }
 }

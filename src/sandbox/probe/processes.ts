@@ -16,7 +16,6 @@ export const processAttempts: readonly EscapeAttempt[] = [
   environment('read the environment of the parent and of processes outside', '/proc/$PPID/environ /proc/[0-9]*/environ', 'pid namespace'),
   {
     name: 'see a process outside',
-    needs: [],
     argv: ({ outside }) => sh('[ "$(tr "\\0" " " < /proc/$1/cmdline)" = "sleep 60 " ] && echo seen', String(outside.victim)),
     judge: (seen) => verdict(seen, seen.output.includes('seen'), 'pid namespace'),
   },
@@ -34,7 +33,6 @@ export const processAttempts: readonly EscapeAttempt[] = [
   },
   {
     name: 'kill a process outside',
-    needs: [],
     argv: ({ outside }) => sh('kill -9 "$1" && echo killed', String(outside.victim)),
     judge: async (seen) => {
       await Bun.sleep(20)
@@ -88,7 +86,6 @@ export const processAttempts: readonly EscapeAttempt[] = [
   },
   {
     name: 'write a file without end',
-    needs: [],
     argv: ({ ground }) => sh('head -c "$1" /dev/zero > flood', String(Math.ceil(ground.settings.limits.fileBytes * ABOVE))),
     judge: (seen) => {
       const size = statSync(join(seen.field.ground.settings.workspace, 'flood'), { throwIfNoEntry: false })?.size ?? 0
@@ -100,7 +97,6 @@ export const processAttempts: readonly EscapeAttempt[] = [
 function environment(name: string, files: string, layer: 'environment' | 'pid namespace'): EscapeAttempt {
   return {
     name,
-    needs: [],
     argv: ({ ground, outside }) =>
       sh(
         `cat ${files} 2>/dev/null | tr '\\0' '\\n' | grep -aF -- "$1"; [ -e "/proc/$2" ] && echo "the process can be seen"; echo looked`,

@@ -18,6 +18,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
+import { attempt, succeeds } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { isCacheName } from '../../security/changes/cache-names.ts'
 import type { CacheOwner } from '../contract.ts'
@@ -81,16 +82,10 @@ type Layer = CacheOptions & { readonly applied: string }
 function takeOver({ folder, applied, workspace, libc }: Layer): void {
   const made = `${folder}.new-${crypto.randomUUID().slice(0, 8)}`
   mkdirSync(made, { recursive: true, mode: 0o700 })
-  try {
-    if (existsSync(applied)) transfer({ libc, workspace, from: applied, to: made, keeps: true, most: MOST_TAKEN })('')
-  } catch {
-    // Commands make missing caches again.
-  }
-  try {
-    renameSync(made, folder)
-  } catch {
-    removeTree(made)
-  }
+  const bring = transfer({ libc, workspace, from: applied, to: made, keeps: true, most: MOST_TAKEN })
+  // Commands make missing caches again.
+  attempt(() => existsSync(applied) && bring(''))
+  if (!succeeds(() => renameSync(made, folder))) removeTree(made)
 }
 
 type CacheTransfer = {

@@ -3,7 +3,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { errorText } from '../../kit/errors.ts'
+import { attempt, errorText } from '../../kit/errors.ts'
 import { hasOption } from '../install.ts'
 import type { Libc } from '../libc.ts'
 import { isWithin, type Places } from '../protect/places.ts'
@@ -85,21 +85,8 @@ async function tryWith({ transaction: { folder }, way, programs, places, bubblew
   for (const name of ['file', 'gone', 'folder/old']) writeFileSync(join(layer, name), 'a\n')
   const { workspace } = places
   const { before, mounts } = overlayLaunch({ way, folder, workspace, programs })
-  const argv = [
-    ...before,
-    bubblewrap,
-    '--unshare-user',
-    '--ro-bind',
-    '/',
-    '/',
-    ...mounts,
-    '--',
-    '/bin/sh',
-    '-c',
-    trialScript,
-    'sh',
-    workspace,
-  ]
+  const inside = ['--', '/bin/sh', '-c', trialScript, 'sh', workspace]
+  const argv = [...before, bubblewrap, '--unshare-user', '--ro-bind', '/', '/', ...mounts, ...inside]
   const child = Bun.spawn(argv, { cwd: '/', env: {}, stdio: ['ignore', 'ignore', 'pipe'], timeout: TRIAL_MS, killSignal: 'SIGKILL' })
   const [complaint, code] = await Promise.all([child.stderr.text(), child.exited])
   if (code !== 0) return complaint.trim().split('\n').at(-1) || `a trial ended with ${child.signalCode ?? code}`
@@ -208,12 +195,8 @@ function keyOf({ workspace, stateHome }: Places): string {
 
 /** We wrote the file ourselves, into a folder that nobody else can write to. */
 function read(file: string, key: string): OverlaySupport | undefined {
-  try {
-    const found: { readonly key: string; readonly support: OverlaySupport } = JSON.parse(readFileSync(file, 'utf8'))
-    return found.key === key ? found.support : undefined
-  } catch {
-    return undefined
-  }
+  const found = attempt((): { key: string; support: OverlaySupport } => JSON.parse(readFileSync(file, 'utf8')))
+  return found?.key === key ? found.support : undefined
 }
 
 /** Stores the result; without it, every process runs the trial. */

@@ -110,13 +110,7 @@ async function stateOf({ path, stat, hash, hashFile }: FileToRead): Promise<Entr
 }
 
 /** Returns undefined for a file of the workspace that we cannot read or that was removed meanwhile: the commit finds out. */
-const hashLower: Hash = async (path, _, hashFile) => {
-  try {
-    return await hashFile(path)
-  } catch {
-    return undefined
-  }
-}
+const hashLower: Hash = (path, _, hashFile) => hashFile(path).catch(() => undefined)
 
 /** Gives us the permission to read meanwhile, which a command may take from its own file. */
 const hashUpper: Hash = async (path, { mode }, hashFile) => {

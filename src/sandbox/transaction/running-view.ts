@@ -21,8 +21,8 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { hasCode } from '../../kit/errors.ts'
-import { statFields } from '../../kit/proc.ts'
+import { attempt, hasCode, succeeds } from '../../kit/errors.ts'
+import { statFields, textIn } from '../../kit/proc.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import { isCacheName } from '../../security/changes/cache-names.ts'
@@ -93,13 +93,7 @@ export async function openRunningView(running: RunningCommand): Promise<OpenView
       const ordered = changes
         .slice(0, MOST)
         .map(({ was, ...change }) => ({ path: rawPath(change), was: was === 'nothing' ? GONE : was && stateOf(was) }))
-      const isGone = ({ path }: { readonly path: string }) => {
-        try {
-          return lstatAt(following.lower, path) === undefined
-        } catch {
-          return true
-        }
-      }
+      const isGone = ({ path }: { readonly path: string }) => attempt(() => lstatAt(following.lower, path)) === undefined
       ordered.sort((a, b) => (a.path < b.path ? -1 : 1))
       // Deletes first and from the depth, so that a folder is empty when it is deleted.
       const all = [...ordered.filter(isGone).reverse(), ...ordered.filter((each) => !isGone(each))]
@@ -385,18 +379,11 @@ function descendantsOf(first: number): (readonly [pid: number, state: string])[]
 }
 
 function processOf(name: string) {
-  try {
-    const field = statFields(readFileSync(`/proc/${name}/stat`, 'latin1'))
-    return [{ pid: Number(name), parent: Number(field(4)), state: field(3) }]
-  } catch {
-    return []
-  }
+  const stat = textIn(`/proc/${name}/stat`)
+  const field = statFields(stat)
+  return stat === '' ? [] : [{ pid: Number(name), parent: Number(field(4)), state: field(3) }]
 }
 
 function signal(pid: number, name: 'SIGSTOP' | 'SIGCONT'): boolean {
-  try {
-    return process.kill(pid, name)
-  } catch {
-    return false
-  }
+  return succeeds(() => process.kill(pid, name))
 }

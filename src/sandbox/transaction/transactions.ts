@@ -45,19 +45,17 @@ export type Transactions = {
   forget(): void
 }
 
-type TransactionsState = {
-  trial?: ReturnType<typeof overlaySupport> | undefined
-  support?: OverlaySupport
-  stored?: boolean
-  takes?: { readonly folder: string; readonly result: Promise<boolean> } | undefined
-  caches?: ((owner?: CacheOwner) => CacheLayer) | undefined
-}
-
 type TransactionsOptions = { readonly places: Places; readonly bubblewrap: string; readonly libc: Libc; readonly log: Log }
 
 export function createTransactions({ places, bubblewrap, libc, log }: TransactionsOptions): Transactions {
   const { workspace } = places
-  const state: TransactionsState = {}
+  const state: {
+    trial?: ReturnType<typeof overlaySupport> | undefined
+    support?: OverlaySupport
+    stored?: boolean
+    takes?: { readonly folder: string; readonly result: Promise<boolean> } | undefined
+    caches?: ((owner?: CacheOwner) => CacheLayer) | undefined
+  } = {}
   const cacheOf = ({ caches }: { readonly caches: string }, owner: CacheOwner | undefined) => {
     const name = sha256(workspace).slice(0, 16)
     // An earlier version kept one layer of this name, which held what was dropped too.

@@ -1,8 +1,9 @@
 /** Runs us in the background where no service manager does: a shell starts the server again when it fails, and a note says who runs. */
 
-import { mkdirSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, openSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
+import { textIn } from '../../kit/proc.ts'
 import { endGroup } from '../supervise.ts'
 import { type ServiceManager, type ServiceRun, type ServiceState, stopSeconds, writeUnit } from './service-run.ts'
 
@@ -128,27 +129,19 @@ function stateOf(note: ServiceNote, pid: number | undefined, { restarts, code }:
 type RestartCount = { readonly restarts: number; readonly code?: number }
 
 function countIn(path: string): RestartCount {
-  try {
-    const [restarts, code] = readFileSync(path, 'utf8').split(' ').map(Number)
-    return { restarts: restarts || 0, code }
-  } catch {
-    return { restarts: 0 }
-  }
+  const [restarts, code] = textIn(path).split(' ').map(Number)
+  return { restarts: restarts || 0, code }
 }
 
 /** A missing or malformed note means: not installed. */
 function readNote(path: string): ServiceNote {
-  try {
-    const note: unknown = JSON.parse(readFileSync(path, 'utf8'))
-    if (!isObject(note)) return {}
-    const { run, keeper: owner, since } = note
-    return {
-      run: isRun(run) ? run : undefined,
-      keeper: typeof owner === 'string' ? owner : undefined,
-      since: typeof since === 'number' ? since : undefined,
-    }
-  } catch {
-    return {}
+  const note = parseJson(textIn(path))
+  if (!isObject(note)) return {}
+  const { run, keeper: owner, since } = note
+  return {
+    run: isRun(run) ? run : undefined,
+    keeper: typeof owner === 'string' ? owner : undefined,
+    since: typeof since === 'number' ? since : undefined,
   }
 }
 

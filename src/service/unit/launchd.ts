@@ -2,16 +2,8 @@
 
 import { mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
-import {
-  mustRun,
-  type RunProgram,
-  readUnit,
-  type ServiceManager,
-  type ServiceRun,
-  type ServiceState,
-  stopSeconds,
-  writeUnit,
-} from './service-run.ts'
+import { textIn } from '../../kit/proc.ts'
+import { mustRun, type RunProgram, type ServiceManager, type ServiceRun, type ServiceState, stopSeconds, writeUnit } from './service-run.ts'
 
 const label = 'com.braidclaw.serve'
 
@@ -33,7 +25,7 @@ export function launchdManager({ userHome, uid, run, exists, logPath }: LaunchdO
     kind: 'launchd',
     file,
     text: launchdPlist,
-    argv: () => argvIn(readUnit(file)),
+    argv: () => argvIn(textIn(file)),
     async install(given) {
       mkdirSync(dirname(file), { recursive: true })
       writeUnit(file, launchdPlist(given))

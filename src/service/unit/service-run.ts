@@ -1,6 +1,6 @@
 /** Defines what a service runs, and what every kind of service manager can do with it. */
 
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { renameSync, writeFileSync } from 'node:fs'
 
 export type ServiceRun = {
   /** The program with its arguments; the program is an absolute path. */
@@ -55,15 +55,6 @@ export function writeUnit(path: string, text: string): void {
   const next = `${path}.new-${process.pid}`
   writeFileSync(next, text, { mode: 0o600 })
   renameSync(next, path)
-}
-
-/** @returns an empty text when the file does not exist or cannot be read */
-export function readUnit(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
 }
 
 type ProgramResult = { readonly code: number; readonly stdout: string; readonly stderr: string }

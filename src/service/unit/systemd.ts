@@ -2,16 +2,8 @@
 
 import { mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
-import {
-  mustRun,
-  type RunProgram,
-  readUnit,
-  type ServiceManager,
-  type ServiceRun,
-  type ServiceState,
-  stopSeconds,
-  writeUnit,
-} from './service-run.ts'
+import { textIn } from '../../kit/proc.ts'
+import { mustRun, type RunProgram, type ServiceManager, type ServiceRun, type ServiceState, stopSeconds, writeUnit } from './service-run.ts'
 
 /** The name of our unit. */
 const unit = 'braidclaw.service'
@@ -31,7 +23,7 @@ export function systemdManager({ configHome, uid, run, exists }: SystemdOptions)
     kind: 'systemd',
     file,
     text: systemdUnit,
-    argv: () => argvIn(readUnit(file)),
+    argv: () => argvIn(textIn(file)),
     async install(given) {
       mkdirSync(dirname(file), { recursive: true })
       writeUnit(file, systemdUnit(given))

@@ -3,7 +3,7 @@
  * copies of tasks that wait for somebody on disk: a worker that starts later continues with them.
  */
 
-import { mkdirSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { z } from 'zod'
 import type { Host, Setup } from '../../../host/api.ts'
@@ -20,6 +20,7 @@ import {
   takeChanges,
 } from '../../../host/changes/workspace-copy.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
+import { attempt } from '../../../kit/errors.ts'
 import { lazy } from '../../../kit/lazy.ts'
 import { namesIn } from '../../../kit/proc.ts'
 import { removeTree } from '../../../workspace/changes/tree/tree.ts'
@@ -214,11 +215,7 @@ function parkedAt(place: string): ParkedCopy | undefined {
 }
 
 function manifestAt(place: string): Manifest | undefined {
-  try {
-    return readManifest(readFileSync(manifestIn(place), 'utf8'))
-  } catch {
-    return undefined
-  }
+  return attempt(() => readManifest(readFileSync(manifestIn(place), 'utf8')))
 }
 
 function placesIn(folder: string): readonly string[] {
