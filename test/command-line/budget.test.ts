@@ -97,7 +97,7 @@ describe('a conversation and an agent', () => {
   })
 
   test('each agent has a day of its own', async () => {
-    using at = priced('agent_daily_usd = 0.0045')
+    using at = priced('agent_daily_usd = 0.0048')
     for (const code of [0, 0, 6])
       expect((await turn(at, [{ ...reply, usage: { input_tokens: 1000, output_tokens: 600 } }])).code).toBe(code)
     Bun.spawnSync(['mkdir', '-p', join(at.home, '.braidclaw/agents/other')])

@@ -265,6 +265,7 @@ test('a home of an earlier version has its past in the sums', async () => {
       `ALTER TABLE budget_reservations DROP COLUMN payer; INSERT INTO journal(run_id, kind, type, at, body) VALUES ('run-1', 'external', 'model.done', 1, '{')`,
     )
     for (const text of migrations.slice(step + 1).toReversed()) {
+      for (const [, name = ''] of text.matchAll(/CREATE INDEX (\w+)/g)) db.run(`DROP INDEX ${name}`)
       for (const [, name = ''] of text.matchAll(/CREATE TABLE (\w+)/g)) db.run(`DROP TABLE ${name}`)
       for (const [, name, column] of text.matchAll(/ALTER TABLE (\w+) ADD COLUMN (\w+)/g))
         db.run(`ALTER TABLE ${name} DROP COLUMN ${column}`)

@@ -35,7 +35,7 @@ export const trajectories = command({
   flags,
   examples: [
     ['--out night.jsonl', 'every checked run, in the shape of the library'],
-    ['--format trl-pref --split --out night', 'pairs of a success and a failure of one task, as night.train.jsonl and night.test.jsonl'],
+    ['--format trl-pref --split --out night', 'pairs of a success and a failure, as night.train.jsonl and night.test.jsonl'],
     ['--format atif --run last', 'the latest run, on stdout'],
   ],
   details: () => 'A reward comes only from checks that were executed. A run without one is written where the format needs no reward.',
