@@ -53,7 +53,10 @@ while a process uses the home or a service is installed. "braidclaw home backup"
     // A home that is a link goes with the folder that it names; what links inside lead to stays.
     rmSync(home, { recursive: true })
     rmSync(context.home, { force: true })
-    stdout.write(`removed ${home}; now remove the program: ${remove}\n`)
+    const { XDG_STATE_HOME, XDG_CACHE_HOME, HOME = homedir() } = context.env
+    const copies = [XDG_STATE_HOME || join(HOME, '.local/state'), XDG_CACHE_HOME || join(HOME, '.cache')].map((at) => join(at, 'braidclaw'))
+    const left = copies.filter((folder) => existsSync(folder)).map((folder) => `; copies of workspaces are left in ${folder}`)
+    stdout.write(`removed ${home}${left.join('')}; now remove the program: ${remove}\n`)
   },
 })
 
