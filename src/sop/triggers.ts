@@ -66,7 +66,7 @@ export function assertEnabled(at: TriggerContext, file: SopFile, others: readonl
   const state = triggerState(at, file)
   if (state === 'enabled' || others.includes(state)) return
   const name = reasons[state].endsWith('enable') ? ` ${file.name}` : ''
-  throw new FailureError('usage', `${visible(file.path)} ${reasons[state]}${name}`)
+  throw new FailureError('usage', `the procedure ${file.name} ${reasons[state]}${name} (${visible(file.path)})`)
 }
 
 /** Finds the procedure that has a trigger of this kind, which is enabled. @throws FailureError `usage` */
@@ -75,7 +75,7 @@ export async function enabledSop({ setup, records }: Host, name: string, fits: (
   assertEnabled({ setup, sops: (await records()).sops }, file)
   const trigger = file.sop.triggers.find(fits)
   if (trigger) return [file, trigger]
-  throw new FailureError('usage', `${visible(file.path)} has no such trigger`)
+  throw new FailureError('usage', `the procedure ${name} has no such trigger (${visible(file.path)})`)
 }
 
 /** Returns the name of a procedure with a version that a person enabled, which a message begins, and the input that the message has. */
