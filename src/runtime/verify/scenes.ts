@@ -96,8 +96,8 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more
     },
     { name: 'goes on', limits: once, replies: singly([read]), carried: [[risky, read], [forbidden]], tokens: 0, outcomes: ['allowed'] },
     { name: 'proof of done', limits: { ...once, requireProof: true }, replies: singly([read, risky]), tokens: 0, outcomes: ['allowed'] },
-    { name: 'wiggum', limits: once, replies: [[]], tokens: 0, outcomes: [], wiggum: cooking },
-    { name: 'wiggum gets nowhere', limits: once, replies: [[]], tokens: 0, outcomes: [], wiggum: { ...quick, maxIterations: 4 } },
+    { name: 'wiggum', limits: once, replies: [[]], tokens: 0, outcomes: ['allowed'], wiggum: cooking },
+    { name: 'wiggum gets nowhere', limits: once, replies: [[]], tokens: 0, outcomes: ['allowed'], wiggum: { ...quick, maxIterations: 4 } },
     {
       name: 'wiggum alone',
       limits: once,
@@ -107,7 +107,15 @@ export function scenesOf(rules: readonly Sampled[], { toolRounds }: Bounds, more
       reviews: ['ask'],
       wiggum: quick,
     },
-    { name: 'wiggum goes on', limits: { ...once, maxTokens: 9 }, replies: [[]], tokens: 10, outcomes: [], wiggum: cooking, interrupted },
+    {
+      name: 'wiggum goes on',
+      limits: { ...once, maxTokens: 9 },
+      replies: [[]],
+      tokens: 10,
+      outcomes: ['allowed'],
+      wiggum: cooking,
+      interrupted,
+    },
     { name: 'in circles', limits: circling, replies: [[read], [write], [read, forbidden]], tokens: 0, outcomes: ['allowed'] },
     ...(own.length === 0
       ? []

@@ -246,7 +246,8 @@ describe('two guards for one thing', () => {
   test('the watchdog is for threads that block and say nothing: with it such a run ends, without it the run hangs', () => {
     const { counterexample } = verifyProgram({ without: ['watchdog'], scenes: only('blocked in silence') })
     expect(counterexample?.heldBack).toEqual(['act a1 by a blocker that says nothing'])
-    expect(broken(verifyProgram({ rules: [stranding], scenes: only('rounds') }))).toBe('P15')
+    // In wiggum mode a run may answer after rounds in which nothing ran.
+    expect(broken(verifyProgram({ rules: [stranding], scenes: ['rounds'] }))).toBe('P15')
     expect(broken(verifyProgram({ without: ['watchdog'], rules: [stranding] }))).toBe('P8')
   })
 

@@ -23,10 +23,11 @@ export function budget(limits: BudgetLimits): BThread<BudgetState, RunEvent> {
     name: 'budget',
     priority: 21,
     init: { startedAt: 0, tokens: 0, micros: 0, reserveTokens: 0, reserveMicros: 0, wants: null, spent: false },
-    bid: ({ wants, spent }) => ({
+    bid: (state) => ({
       wait: [{ type: 'run.start' }, { type: 'model.done' }, { type: 'context.trimmed' }, { type: 'clock' }, { type: 'retry' }],
-      block: wants || spent ? beginnings : [],
-      request: wants ? [{ type: 'halt', ...wants }] : [],
+      // After an answer within the limit a developer's thread may begin no call, because the model would have to read its result.
+      block: state.wants || state.spent ? beginnings : overspent(state, limits) ? [{ type: 'judge' }] : [],
+      request: state.wants ? [{ type: 'halt', ...state.wants }] : [],
     }),
     next(state, event) {
       if (event.type === 'run.start') return begun(state, event, limits)
