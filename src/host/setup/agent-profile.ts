@@ -3,6 +3,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { Config } from '../../config/config.ts'
+import { sha256 } from '../../kit/sha256.ts'
 import { didYouMean } from '../../kit/text.ts'
 import { agentFolder } from '../../memory/agent-files/agent-folder.ts'
 import { type AgentPaths, agentPaths } from '../../memory/agent-files/agent-paths.ts'
@@ -48,11 +49,13 @@ export function agentProfileOf({ config, paths }: AgentSetup): AgentProfile {
   const folder = agentFolder({ agents: paths.agents, id, chosen: config.memory.agentDir })
   const isThere = id === 'default' || Object.hasOwn(config.agents, id) || statSync(folder, { throwIfNoEntry: false })?.isDirectory()
   // A named agent keeps one session in all folders; the default agent keeps one session per folder.
-  if (isThere) return { id, paths: agentPaths(folder, id === 'default' ? realFolder(config.workspaceDir) : undefined) }
+  if (isThere) return { id, paths: agentPaths(folder, id === 'default' ? pointerOf(realFolder(config.workspaceDir)) : undefined) }
   const there = agentsOf({ config, paths })
   const advice = didYouMean(id, there) || `; there are: ${there.join(', ')}`
   throw new FailureError('usage', `no agent "${id}"${advice}. To make it, write ${join(folder, 'soul.md')}`)
 }
+
+const pointerOf = (folder: string) => `conversation-${sha256(folder).slice(0, 16)}`
 
 /** Returns the names of all agents, sorted; "default" is always among them. */
 export function agentsOf({ config, paths }: AgentSetup): readonly string[] {

@@ -1,12 +1,11 @@
 /** Defines the paths of one agent's files, all of them text that `cat`, `grep` and `jq` can read. */
 
 import { join } from 'node:path'
-import { sha256 } from '../../kit/sha256.ts'
 
 export type AgentPaths = ReturnType<typeof agentPaths>
 
-/** `place`: the current folder, for an agent that keeps one conversation per folder. */
-export function agentPaths(folder: string, place?: string) {
+/** @param pointer the file of `sessions` that names the conversation which `-c` continues */
+export function agentPaths(folder: string, pointer = 'conversation') {
   return {
     folder,
     soul: join(folder, 'soul.md'),
@@ -17,7 +16,7 @@ export function agentPaths(folder: string, place?: string) {
     /** One {"ts","role","content"} per line. */
     session: join(folder, 'sessions', 'current.jsonl'),
     /** Contains the id of the conversation that `-c` continues. */
-    conversation: join(folder, 'sessions', place === undefined ? 'conversation' : `conversation-${sha256(place).slice(0, 16)}`),
+    conversation: join(folder, 'sessions', pointer),
     /** One line per call of the stub. */
     stub: join(folder, 'stub.calls'),
   }
