@@ -31,7 +31,7 @@ test('a budget that is spent ends the run with exit 6 and the reason, even where
 
 test('what a call had reserved when its process was killed counts in full after the restart, so that the budget is spent', async () => {
   using at = home('', '')
-  writeSop(at, 'work', `name = "work"\n[budget]\ntokens = 20000\n${agent('a')}`)
+  writeSop(at, 'work', `name = "work"\n[budget]\ntokens = 18000\n${agent('a')}`)
   const { env } = scripted(at, [{ text: 'late', delay_ms: 60_000 }])
   const running = at.start(['sop', 'run', 'work', ...full], { env, timeoutMs: 30_000 })
   const reserved = () => {
@@ -46,7 +46,7 @@ test('what a call had reserved when its process was killed counts in full after 
   const held = reserved()
   const { code, stderr } = await at.run(['sop', 'resume', 'last', ...full], { env: scripted(at, [says('again')]).env, through: alone })
   expect([held > 10_000, reserved(), code]).toEqual([true, held, 6])
-  expect(stderr).toContain('of budget.tokens (20000 tokens)')
+  expect(stderr).toContain('of budget.tokens (18000 tokens)')
 })
 
 test('a budget of money holds, and the outputs of a run are its results', async () => {
