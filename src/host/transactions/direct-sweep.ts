@@ -4,6 +4,7 @@
  */
 
 import { lstatSync, readdirSync, readlinkSync, renameSync, type Stats, symlinkSync } from 'node:fs'
+import { succeeds } from '../../kit/errors.ts'
 import { quote } from '../../kit/text.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import { findToolchains } from '../../sandbox/filesystem/toolchains.ts'
@@ -119,15 +120,6 @@ function shown(raws: readonly RawName[]): string {
       .map((raw) => quote(namesOf(raw).path))
       .join(', ') + more
   )
-}
-
-function succeeds(work: () => void): boolean {
-  try {
-    work()
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** The command has overwritten the old content, so a changed file has none that could excuse it. */

@@ -61,7 +61,7 @@ async function library(): Promise<typeof import('playwright-core')> {
     return await import('playwright-core')
   } catch (error) {
     const why = errorText(error).split('\n')[0]
-    throw new Error(`a browser needs the package playwright-core, which an installation by npm has and a single executable lacks: ${why}`)
+    throw new Error(`playwright-core, which drives a browser, cannot be loaded: ${why}; run BraidClaw from a checkout (npm ci)`)
   }
 }
 

@@ -92,7 +92,7 @@ function changedAfter(facts: readonly Fact[], index: number): string | undefined
   }
 }
 
-/** The output of a check, and what git keeps, is no change of the tree. */
+/** Tells whether a fact changes what checks look at; the output of a check, and what git keeps, do not. */
 function isChange({ type, denied, text, runs }: Fact): boolean {
   if (type !== 'change' || denied || /(^|\/)\.git\//.test(text)) return false
   return !(runs.some(({ checks }) => checks.length > 0) && runs.every(isCheckOnly))

@@ -99,7 +99,7 @@ export async function commitChanges({ setup, record, changes, upper }: Committin
   })
 }
 
-/** A folder is no entry of a tree; one that takes the place of a file removes it. */
+/** Tells whether the change appears in a tree of git, which lists no folders; a folder in the place of a file removes the file. */
 function isOfTree({ path, before, after }: Change): boolean {
   const isFolder =
     after === undefined ? before?.kind === 'folder' : after.kind === 'folder' && (before === undefined || before.kind === 'folder')

@@ -113,7 +113,7 @@ export async function createCopy({ host, setup, workspace, signal }: NewCopy) {
     for (const folder of [copy, upper]) mkdirSync(folder, { recursive: true, mode: 0o700 })
     // A change in the workspace from now on was made by somebody else.
     writeFileSync(join(set, 'start'), '')
-    // Whoever looks at the repository meanwhile refreshes times in its index, which is no conflict.
+    // A `git status` meanwhile refreshes times in the index, which must not count as a conflict.
     unlessMissing(() => copyFileSync(join(workspace, '.git/index'), join(set, 'index')))
     const before = await copyWorkspace(workspace, copy, { signal })
     // After a power cut an unwritten file would look like one that the model emptied.

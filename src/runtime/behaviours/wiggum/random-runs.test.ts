@@ -10,7 +10,7 @@ import { replayRun } from '../../replay/replay.ts'
 
 type Roll = (sides: number) => number
 
-/** What a bad model does next: works, declares victory, says nothing, repeats itself, asks for what it may not do, or fails. */
+/** Chooses what a bad model does next: works, declares victory, says nothing, repeats itself, asks for what it may not do, or fails. */
 function badReply(roll: Roll, at: number): Reply {
   const id = `c${at}`
   const replies: Reply[] = [
