@@ -1,6 +1,6 @@
 /** Wiggum runs that were killed, stopped or left by their provider go on: no iteration is lost, and nothing happens twice. */
 
-import { afterEach, test as always, expect } from 'bun:test'
+import { test as always, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Nest } from '../support/cli.ts'
@@ -8,17 +8,6 @@ import { needs } from '../support/needs.ts'
 import { check, lastRun, mend, mended, project, reportOf, said, shell } from './wiggum.fixture.ts'
 
 const test = always.if(needs('bwrap'))
-const opened: Nest[] = []
-afterEach(() => {
-  for (const made of opened.splice(0)) made[Symbol.dispose]()
-})
-
-function fresh(): Nest {
-  const made = project()
-  opened.push(made)
-  return made
-}
-
 const lib = (made: Nest) => readFileSync(join(made.workspace, 'src/lib.sh'), 'utf8')
 const begin = (made: Nest, responses: readonly object[]) =>
   made.start(['agent', '--wiggum', '--check', check, '--output-format', 'stream-json', 'mend it'], {
@@ -28,7 +17,7 @@ const goOn = (made: Nest, responses: readonly object[], words = ['--wiggum', '-c
   made.run(['agent', ...words], { env: { BRAIDCLAW_MOCK_FIXTURE: made.fixture(responses) } })
 
 test('after kill -9 the next process goes on in the same copy, at the same iteration', async () => {
-  const made = fresh()
+  using made = project()
   const first = [said(), { tool_calls: [shell('echo kept > notes.md')] }, { ...said(), delay_ms: 60_000 }]
   const running = begin(made, first)
   await running.prints('tool_result')
@@ -43,7 +32,7 @@ test('after kill -9 the next process goes on in the same copy, at the same itera
 })
 
 test('Ctrl-C ends it with 130 and says how it goes on; while it runs, no other process takes it', async () => {
-  const made = fresh()
+  using made = project()
   const running = begin(made, [{ tool_calls: [mend] }, { ...said(), delay_ms: 60_000 }])
   await running.prints('tool_result')
   const second = await goOn(made, [said()])
@@ -60,7 +49,7 @@ test('Ctrl-C ends it with 130 and says how it goes on; while it runs, no other p
 })
 
 test('a server goes on with it at its start', async () => {
-  const made = fresh()
+  using made = project()
   const running = begin(made, [{ tool_calls: [mend] }, { ...said(), delay_ms: 60_000 }])
   await running.prints('tool_result')
   process.kill(running.pid, 'SIGKILL')

@@ -1,6 +1,6 @@
 /** Runs of `agent --wiggum` at the entrance: how they end, what reaches the folder, and what a person reads. */
 
-import { afterEach, test as always, describe, expect } from 'bun:test'
+import { test as always, describe, expect } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readWiggumLine } from '../../src/channels/terminal/wiggum-turn.ts'
@@ -12,17 +12,6 @@ import { needs } from '../support/needs.ts'
 import { call, check, lastRun, mend, mended, project, reportOf, said, shell, tree, wiggum } from './wiggum.fixture.ts'
 
 const test = always.if(needs('bwrap'))
-const opened: Nest[] = []
-afterEach(() => {
-  for (const made of opened.splice(0)) made[Symbol.dispose]()
-})
-
-function fresh(): Nest {
-  const made = project()
-  opened.push(made)
-  return made
-}
-
 const lib = (made: Nest) => readFileSync(join(made.workspace, 'src/lib.sh'), 'utf8')
 const copies = (made: Nest) => {
   const folder = join(made.home, '.local/state/braidclaw/wiggum')
@@ -30,7 +19,7 @@ const copies = (made: Nest) => {
 }
 
 test('works until the check passes, and applies the result as one change set that can be undone', async () => {
-  const made = fresh()
+  using made = project()
   const replies = [said(), { tool_calls: [mend, call('file_write', { path: 'docs/why.md', content: 'why\n' })] }, said('mended')]
   const { code, stdout, stderr } = await wiggum(made, replies)
   expect({ code, stderr }).toMatchObject({ code: 0 })
@@ -53,7 +42,7 @@ test('works until the check passes, and applies the result as one change set tha
 })
 
 test('says before any model is asked that the checks pass already', async () => {
-  const made = fresh()
+  using made = project()
   writeFileSync(join(made.workspace, 'src/lib.sh'), mended)
   const first = await wiggum(made, [said()])
   expect([first.code, first.stdout, first.stderr]).toEqual([0, '', expect.stringContaining('the checks pass already')])
@@ -61,7 +50,7 @@ test('says before any model is asked that the checks pass already', async () => 
 })
 
 test('changes that a person made meanwhile are named, nothing is overwritten, and the set waits', async () => {
-  const made = fresh()
+  using made = project()
   const own = 'add() { echo mine; }\n'
   const replies = [{ tool_calls: [mend, call('file_write', { path: 'src/new.sh', content: 'x\n' })] }, { ...said(), delay_ms: 300 }]
   const running = made.start(['agent', '--wiggum', '--check', check, 'mend it'], { env: { BRAIDCLAW_MOCK_FIXTURE: made.fixture(replies) } })
@@ -78,7 +67,7 @@ test('changes that a person made meanwhile are named, nothing is overwritten, an
 })
 
 test('a result that needs a yes waits for it, and "changes apply RUN" applies it', async () => {
-  const made = fresh()
+  using made = project()
   const { code, stderr } = await wiggum(made, [{ tool_calls: [mend, call('file_write', { path: 'Makefile', content: 'all:\n' })] }, said()])
   expect([code, existsSync(join(made.workspace, 'Makefile'))]).toEqual([4, false])
   expect(stderr).toContain('the checks pass, and the result needs a yes: "Makefile"')
@@ -87,7 +76,7 @@ test('a result that needs a yes waits for it, and "changes apply RUN" applies it
 })
 
 test('--branch makes a commit, and leaves the folder and the checkout as they are', async () => {
-  const made = fresh()
+  using made = project()
   const git = (...words: string[]) => {
     const identity = ['-c', 'user.name=me', '-c', 'user.email=me@example.org', '-c', 'init.defaultBranch=main']
     return Bun.spawnSync(['git', ...identity, ...words], { cwd: made.workspace, env: made.env })
@@ -134,7 +123,7 @@ describe('refuses', () => {
     [['do it'], 2, "To ask something: braidclaw agent -m 'do it'"],
   ]
   test('what makes no sense, before anything is done', async () => {
-    const made = fresh()
+    using made = project()
     for (const [words, code, says] of refusals) {
       const done = await made.run(['agent', ...words])
       expect([words, done.code, done.stderr]).toEqual([words, code, expect.stringContaining(says)])
@@ -152,7 +141,7 @@ describe('refuses', () => {
     [{ checks: [commandCheck('cat ~/.ssh/id_rsa')] }, 'error', 'cannot be run'],
   ]
   test('choices that cannot work, and leaves no copy', async () => {
-    const made = fresh()
+    using made = project()
     const host = await hostOf(join(made.home, '.braidclaw'), made.workspace, made.home)
     const { signal } = new AbortController()
     for (const [each, code, says] of choices) {
