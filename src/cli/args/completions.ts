@@ -8,7 +8,7 @@ import { openKeptChanges } from '../../host/records/integrity/open-kept-changes.
 import { agentsOf } from '../../host/setup/agent-profile.ts'
 import { policyOf } from '../../host/setup/effective-policy.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
-import { openPlugins } from '../../host/toolset/plugins/plugins.ts'
+import { openPlugins } from '../../host/toolset/guests/plugins/plugins.ts'
 import { createToolRuntime } from '../../host/toolset/tool-executor.ts'
 import { findSops } from '../../sop/find-sops.ts'
 import type { HomeNames } from './command.ts'

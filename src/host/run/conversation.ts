@@ -21,7 +21,7 @@ import { runLimits } from '../setup/run-limits.ts'
 import { hasHooks, noteDaily } from '../setup/setup.ts'
 import { assertWorkspaceExists, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
 import type { ToolRuntime, ToolSelection } from '../toolset/contract.ts'
-import type { openHooks } from '../toolset/hooks/open-hooks.ts'
+import type { openHooks } from '../toolset/guests/hooks/open-hooks.ts'
 import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
 import { builtInNames, builtInTools, hasStandingTools, hasTools, warnOfUnknown, withContractRefusals } from '../toolset/tool-selection.ts'
 import { type Begun, conversationFor } from './find-conversation.ts'
@@ -319,7 +319,8 @@ function withProof({ home, profile, options }: RunContext, conversationId: strin
 }
 
 /** Loads what runs hooks, only where there are some. @throws FailureError `usage` on an invalid hook */
-const hooksOf = async (options: Parameters<typeof openHooks>[0]) => (await import('../toolset/hooks/open-hooks.ts')).openHooks(options)
+const hooksOf = async (options: Parameters<typeof openHooks>[0]) =>
+  (await import('../toolset/guests/hooks/open-hooks.ts')).openHooks(options)
 
 function scheduleIn({ schedules }: RunContext, chat: ChatPlace): ScheduleInChat {
   return async (input) => {

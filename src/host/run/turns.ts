@@ -3,7 +3,7 @@
 import type { Agent } from '../../runtime/create-agent.ts'
 import type { AgentEvent, Continued, Ending } from '../../runtime/event.ts'
 import type { Conversation } from '../api.ts'
-import type { Hooks } from '../toolset/hooks/open-hooks.ts'
+import type { Hooks } from '../toolset/guests/hooks/open-hooks.ts'
 
 type Turns = Pick<Conversation, 'run' | 'cancel' | 'ending' | 'close'>
 

@@ -19,7 +19,7 @@ import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { policyOf } from '../setup/effective-policy.ts'
 import type { SourcedTool, ToolDeps, ToolSource } from './contract.ts'
-import { pluginTools } from './plugins/plugin-tools.ts'
+import { pluginTools } from './guests/plugins/plugin-tools.ts'
 import { createConfinement } from './sandbox/command-sandbox.ts'
 import { approvedPlugins, builtInNames } from './tool-selection.ts'
 

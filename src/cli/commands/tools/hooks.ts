@@ -1,7 +1,7 @@
 /** Implements `hooks`: lists the hooks of this workspace. */
 
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { loadHooks } from '../../../host/toolset/hooks/load-hooks.ts'
+import { loadHooks } from '../../../host/toolset/guests/hooks/load-hooks.ts'
 import { command } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { hook, making, results, saying, stage } from '../../../../test/support/hooks.ts'
-import { needs } from '../../../../test/support/needs.ts'
+import { hook, making, results, saying, stage } from '../../../../../test/support/hooks.ts'
+import { needs } from '../../../../../test/support/needs.ts'
 
 const real = test.if(needs('bwrap'))
 const write = (path: string, content: string) => ['file_write', { path, content }] as const

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { place } from '../../../../test/support/host.ts'
+import { place } from '../../../../../test/support/host.ts'
 import { loadHooks } from './load-hooks.ts'
 
 function loaded(text: string, { project = false, mode = 0o600, name = 'x.toml' } = {}) {

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { echoManifest } from '../../../../test/support/echo-plugin.ts'
+import { echoManifest } from '../../../../../test/support/echo-plugin.ts'
 import { readManifest } from './manifest.ts'
 
 const seed = echoManifest()

@@ -4,10 +4,10 @@
  */
 
 import { join, resolve } from 'node:path'
-import { readConfigFile } from '../../../config/text/read-toml-file.ts'
-import { isJsonObject, isObject, type JsonObject, parseJson } from '../../../kit/json.ts'
-import { parseCondition } from '../../../runtime/rules/condition.ts'
-import { createReport } from '../../../runtime/rules/problem.ts'
+import { readConfigFile } from '../../../../config/text/read-toml-file.ts'
+import { isJsonObject, isObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
+import { parseCondition } from '../../../../runtime/rules/condition.ts'
+import { createReport } from '../../../../runtime/rules/problem.ts'
 import type { Hook, HookAnswer, HookEvent, LoadedHooks, Occasion } from './hook.ts'
 
 const eventsHere: { readonly [event: string]: HookEvent | undefined } = {

@@ -2,8 +2,8 @@
 
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { grouped, quote } from '../../../kit/text.ts'
-import { FailureError } from '../../failure.ts'
+import { grouped, quote } from '../../../../kit/text.ts'
+import { FailureError } from '../../../failure.ts'
 import { mostFiles } from './plugin-files.ts'
 
 const block = 512

@@ -1,8 +1,8 @@
 /** Defines hooks: programs of a person that look at a step of a turn, and may veto it, ask for a yes, or add text for the model. */
 
-import type { JsonObject } from '../../../kit/json.ts'
-import type { Call } from '../../../runtime/event.ts'
-import type { ToolRuntime } from '../contract.ts'
+import type { JsonObject } from '../../../../kit/json.ts'
+import type { Call } from '../../../../runtime/event.ts'
+import type { ToolRuntime } from '../../contract.ts'
 
 export const hookEvents = ['session_start', 'prompt', 'before_tool', 'after_tool', 'changes', 'stop', 'notification', 'compact'] as const
 export type HookEvent = (typeof hookEvents)[number]

@@ -1,11 +1,11 @@
 /** Reads manifest.toml, in which a plugin says what it offers and what it needs, and names every problem by its line. */
 
-import { readTables, type TableReader } from '../../../config/text/table-reader.ts'
-import { canonical, isJsonObject, type JsonObject, parseJson } from '../../../kit/json.ts'
-import { forms } from '../../../kit/settings.ts'
-import { didYouMean } from '../../../kit/text.ts'
-import type { ToolSpec } from '../../../runtime/port.ts'
-import { parseDescription } from '../../../tools/executable/description.ts'
+import { readTables, type TableReader } from '../../../../config/text/table-reader.ts'
+import { canonical, isJsonObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
+import { forms } from '../../../../kit/settings.ts'
+import { didYouMean } from '../../../../kit/text.ts'
+import type { ToolSpec } from '../../../../runtime/port.ts'
+import { parseDescription } from '../../../../tools/executable/description.ts'
 
 export const manifestName = 'manifest.toml'
 

@@ -15,11 +15,11 @@ import {
   rmSync,
 } from 'node:fs'
 import { dirname, isAbsolute, join, sep } from 'node:path'
-import { errorText } from '../../../kit/errors.ts'
-import { canonical } from '../../../kit/json.ts'
-import { sha256 } from '../../../kit/sha256.ts'
-import { grouped, quote } from '../../../kit/text.ts'
-import { FailureError } from '../../failure.ts'
+import { errorText } from '../../../../kit/errors.ts'
+import { canonical } from '../../../../kit/json.ts'
+import { sha256 } from '../../../../kit/sha256.ts'
+import { grouped, quote } from '../../../../kit/text.ts'
+import { FailureError } from '../../../failure.ts'
 
 /** Maps each path in the plugin to `x` for a program, `-` for another file or `l` for a link, and the digest of its content. */
 export type FileDigests = { readonly [path: string]: string }

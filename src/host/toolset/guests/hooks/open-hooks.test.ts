@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { hook, making, outputs, outside, results, saying, stage } from '../../../../test/support/hooks.ts'
-import { events, says } from '../../../../test/support/host.ts'
-import { until } from '../../../../test/support/until.ts'
-import { startTick } from '../../../kit/proc.ts'
+import { hook, making, outputs, outside, results, saying, stage } from '../../../../../test/support/hooks.ts'
+import { events, says } from '../../../../../test/support/host.ts'
+import { until } from '../../../../../test/support/until.ts'
+import { startTick } from '../../../../kit/proc.ts'
 
 const write = ['file_write', { path: 'a.txt', content: 'x' }] as const
 const veto = { verdict: 'veto', reason: 'not on a Friday' }

@@ -3,9 +3,9 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { making, outputs, results, stage } from '../../../../test/support/hooks.ts'
-import { events } from '../../../../test/support/host.ts'
-import { needs } from '../../../../test/support/needs.ts'
+import { making, outputs, results, stage } from '../../../../../test/support/hooks.ts'
+import { events } from '../../../../../test/support/host.ts'
+import { needs } from '../../../../../test/support/needs.ts'
 
 const real = test.if(needs('bwrap'))
 const write = (path: string, content = 'x') => ['file_write', { path, content }] as const

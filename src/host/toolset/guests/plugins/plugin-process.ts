@@ -4,17 +4,17 @@
  */
 
 import { closeSync } from 'node:fs'
-import { within } from '../../../kit/abort.ts'
-import { canonical, isObject, type JsonObject, parseJson } from '../../../kit/json.ts'
-import { createLineSplitter } from '../../../kit/lines.ts'
-import { cut, quote, visible } from '../../../kit/text.ts'
-import type { ToolResult } from '../../../runtime/port.ts'
-import { openInput, writeWhole } from '../../../sandbox/command-pipes.ts'
-import { openLibc } from '../../../sandbox/libc.ts'
-import { resultOf } from '../../../tools/executable/executable-tool.ts'
-import { createCollector } from '../../../tools/output-limit.ts'
-import type { Spawn, SpawnPlan, SpawnResult } from '../../../tools/process.ts'
-import { fail } from '../../../tools/tool-kind.ts'
+import { within } from '../../../../kit/abort.ts'
+import { canonical, isObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
+import { createLineSplitter } from '../../../../kit/lines.ts'
+import { cut, quote, visible } from '../../../../kit/text.ts'
+import type { ToolResult } from '../../../../runtime/port.ts'
+import { openInput, writeWhole } from '../../../../sandbox/command-pipes.ts'
+import { openLibc } from '../../../../sandbox/libc.ts'
+import { resultOf } from '../../../../tools/executable/executable-tool.ts'
+import { createCollector } from '../../../../tools/output-limit.ts'
+import type { Spawn, SpawnPlan, SpawnResult } from '../../../../tools/process.ts'
+import { fail } from '../../../../tools/tool-kind.ts'
 import type { PluginManifest } from './manifest.ts'
 
 const protocol = 1

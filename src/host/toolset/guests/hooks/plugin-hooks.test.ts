@@ -3,8 +3,8 @@
 import { expect, test } from 'bun:test'
 import { appendFileSync, chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { making, results, stage } from '../../../../test/support/hooks.ts'
-import { needs } from '../../../../test/support/needs.ts'
+import { making, results, stage } from '../../../../../test/support/hooks.ts'
+import { needs } from '../../../../../test/support/needs.ts'
 import { readManifest } from '../plugins/manifest.ts'
 import { openPlugins } from '../plugins/plugins.ts'
 
