@@ -59,14 +59,16 @@ const recorded = (home: Home) =>
 const lines = ({ workspace }: Home, file: string) =>
   existsSync(join(workspace, file)) ? readFileSync(join(workspace, file), 'utf8').split('\n').filter(Boolean).length : 0
 
-/** Goes on until the turn is answered; `kill` may end an attempt. @returns every broken promise */
-async function finish(home: Home, mode: Mode, kill: (attempt: number) => number | undefined = () => undefined): Promise<string[]> {
+type Deaths = { readonly kill?: (attempt: number) => number | undefined; readonly dieAt?: readonly string[] }
+
+/** Goes on until the turn is answered; an attempt may be killed, or die at a commit. @returns every broken promise */
+async function finish(home: Home, mode: Mode, { kill = () => undefined, dieAt = [] }: Deaths = {}): Promise<string[]> {
   const seen = { begun: 0 }
   for (let attempt = 0; attempt < 20; attempt += 1) {
     const before = recorded(home)
     if (!before.begun || before.ended) break
     seen.begun += 1
-    const running = start(home, goOn(mode), replies.slice(before.replies))
+    const running = start(home, goOn(mode), replies.slice(before.replies), dieAt[attempt])
     const ms = kill(attempt)
     if (ms !== undefined) {
       await Bun.sleep(ms)
@@ -118,6 +120,18 @@ describe('a turn that was killed goes on', () => {
       expect(hits.length).toBeGreaterThanOrEqual(tried.length - 4)
       expect(hits).not.toEqual([])
     }, 600_000)
+
+  test('when the process that repairs dies too, at its first commits', async () => {
+    for (const second of ['1:before', '1:after', ...(isDeep ? ['2:before'] : [])])
+      for (const first of isDeep ? ['2:after', '3:after', '4:after'] : ['3:after'])
+        for (const mode of ['views', 'direct'] as const) {
+          const home = fresh()
+          expect((await start(home, turn(mode), replies, first).result).code).toBe(null)
+          expect([first, second, mode, await finish(home, mode, { dieAt: [second] })]).toEqual([first, second, mode, []])
+          opened.splice(opened.indexOf(home), 1)
+          home[Symbol.dispose]()
+        }
+  }, 600_000)
 
   test('while the changes of a command enter the workspace: all of them are there, once', async () => {
     const home = fresh()
@@ -172,7 +186,7 @@ describe('a turn that was killed goes on', () => {
       }
       running.kill()
       if ((await running.result).code === null) hits.first += 1
-      expect([number, await finish(home, mode, () => (random() < 0.3 ? 150 + random() * 700 : undefined))]).toEqual([number, []])
+      expect([number, await finish(home, mode, { kill: () => (random() < 0.3 ? 150 + random() * 700 : undefined) })]).toEqual([number, []])
       opened.splice(opened.indexOf(home), 1)
       home[Symbol.dispose]()
     }

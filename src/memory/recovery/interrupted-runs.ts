@@ -8,7 +8,7 @@ import type { RunIdentity } from '../../runtime/port.ts'
 import { externalOf, type ReplayEntry } from '../../runtime/replay/external-entry.ts'
 import { deadRuns, type Journal, type OpenIntent } from '../journal/journal.ts'
 import type { JournalEntry } from '../journal/journal-entry.ts'
-import { lostOutcome } from '../journal/receipt-draft.ts'
+import { lostOutcome, resultHashOf } from '../journal/receipt-draft.ts'
 import type { RecordWriter, RepairParts } from '../record-writer.ts'
 import { createPendingChanges, type Fate, type FateOf } from './pending-changes.ts'
 
@@ -56,7 +56,7 @@ function repairRuns(parts: RepairParts, fateOf: FateOf | undefined): Recovery {
       const { callId, tool } = intent
       const written = receiptOf(run, intent)
       const call = interruptedCall(entries, callId, fateOf?.(run.runId, callId))
-      const outcome = written ? lostOutcome(written) : call.outcome
+      const outcome = written ? outcomeOf(written, call.outcome) : call.outcome
       const keep = () => (written ? calls.settled : calls.done)(run, { id: callId, outcome }, forgotten.has(run.runId)).outcome.receipt
       const receipt = call.drop ? calls.undecided(run, call.drop, outcome) : keep()
       log('warn', 'interrupted tool call', { run: run.runId, call: callId, tool, ...(written ? { ended: written.status } : {}) })
@@ -72,6 +72,11 @@ function repairRuns(parts: RepairParts, fateOf: FateOf | undefined): Recovery {
     end(run.runId, { at: now(), code: 'error', message, digest: null })
   }
   return { interrupted, closedRuns: open.map(({ runId }) => runId), adopted, tornBytes, undecided: [...undecided] }
+}
+
+/** Returns the outcome that a receipt stands for: an earlier recovery that died may have written it, and then it says what this one says. */
+function outcomeOf(written: WrittenReceipt, recovered: ToolOutcome): ToolOutcome {
+  return resultHashOf(recovered) === written.resultHash ? { ...recovered, receipt: written.id } : lostOutcome(written)
 }
 
 /** Tells whether the model was asked and had not answered; the usage of that call is not known. */
