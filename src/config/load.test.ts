@@ -130,6 +130,7 @@ describe('what holds', () => {
       defaultProvider: 'local',
       defaultModel: 'mock',
       proofOfDone: 'show',
+      proofOfDoneModel: false,
       agents: {},
       security: {
         autonomy: 'supervised',
@@ -216,6 +217,7 @@ describe('what holds', () => {
       defaultProvider: 'local',
       defaultModel: 'mock',
       proofOfDone: 'show',
+      proofOfDoneModel: false,
       security: { autonomy: 'supervised' },
     })
     expect([file, notices]).toEqual([undefined, []])

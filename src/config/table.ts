@@ -60,6 +60,11 @@ export const topRows = {
     about:
       'Whether the claims of an answer ("all tests pass") are marked by what the turn proves; "require" sends the model back once, and a turn that still claims more ends with exit 11.',
   },
+  proof_of_done_model: {
+    type: 'boolean',
+    default: false,
+    about: 'Whether the model is asked, too, what its answer claims: it finds more, in any language, and costs a request a turn.',
+  },
 } as const satisfies Rows
 
 /** The helper that reads the text of pictures which people send; the one that answers need not see. */

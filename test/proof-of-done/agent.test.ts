@@ -152,6 +152,51 @@ describe.if(bwrap)('--require-proof', () => {
   })
 })
 
+describe.if(bwrap)('with proof_of_done_model the model is asked, too', () => {
+  const env = { BRAIDCLAW_PROOF_OF_DONE_MODEL: 'true' }
+  const list = (claims: readonly object[]) => ({ text: JSON.stringify({ claims }) })
+  const german = { text: 'Alle Tests laufen durch, und ich habe `src/b.ts` angelegt.' }
+  const claims = [
+    { kind: 'tests', quote: 'Alle Tests laufen durch' },
+    { kind: 'file', quote: 'ich habe `src/b.ts` angelegt', path: 'src/b.ts', op: 'created' },
+  ]
+  const asked = async (at: Nest, responses: readonly object[], args: readonly string[] = []): Promise<Told> =>
+    JSON.parse((await turn(at, responses, [...auto, '--json', ...args], { env })).stdout)
+
+  test('and finds claims in other languages, each once', async () => {
+    using at = project()
+    expect(states(await told(at, [run('sh bad/test.sh'), german]))).toEqual([])
+    expect(states(await asked(at, [run('sh bad/test.sh'), german, list(claims)]))).toEqual(['tests contradicted', 'file contradicted'])
+    const both = [run('sh bad/test.sh'), { text: 'All tests pass.' }, list([{ kind: 'tests', quote: 'All tests pass.' }])]
+    expect(states(await asked(at, both))).toEqual(['tests contradicted'])
+  })
+
+  test('and what it makes up is left out: words, paths and commands that the answer does not have', async () => {
+    using at = project()
+    const lies = [
+      { kind: 'git', op: 'push', quote: 'I pushed it' },
+      { kind: 'file', quote: 'Alle Tests', path: 'src/c.ts', op: 'created' },
+      { kind: 'ran', quote: 'Alle Tests', command: 'npm test' },
+      { kind: 'done', quote: ' ** ' },
+    ]
+    expect(states(await asked(at, [german, list([...lies, ...claims])]))).toEqual(['tests unproved', 'file contradicted'])
+  })
+
+  test('and without a list that can be read the grammar alone decides', async () => {
+    using at = project()
+    for (const reply of [{ text: 'no idea' }, list([{ kind: 'wonder', quote: 'All' }]), { error: 'auth' }])
+      expect(states(await asked(at, [{ text: 'All tests pass.' }, reply]))).toEqual(['tests unproved'])
+  })
+
+  test('and sends the model back, with one question for each answer', async () => {
+    using at = project()
+    const replies = [run('sh bad/test.sh'), german, list(claims), { text: 'Die Tests schlagen fehl.' }, list([])]
+    const { result, exitCode, proof } = await asked(at, replies, ['--require-proof'])
+    expect([exitCode, result, proof]).toEqual([0, 'Die Tests schlagen fehl.', undefined])
+    expect((await at.run(['replay', 'last'])).code).toBe(0)
+  })
+})
+
 test.if(bwrap)('docs/proof-of-done.md: its two examples print what it says', async () => {
   const page = readFileSync(join(import.meta.dir, '../../docs/proof-of-done.md'), 'utf8')
   const blocks = [...page.matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(([, language, text = '']) => ({ language, text }))

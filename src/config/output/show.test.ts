@@ -18,6 +18,7 @@ default_model = "dm"
 default_agent = "coder"
 continue_turns = "auto"
 proof_of_done = "require"
+proof_of_done_model = true
 [security]
 autonomy = "full"
 workspace_only = false

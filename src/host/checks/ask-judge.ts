@@ -1,8 +1,8 @@
 /** Asks a model whether work meets its criteria. It sees the difference and what other checks found, and nothing of the conversation. */
 
 import { z } from 'zod'
-import { parseJson } from '../../kit/json.ts'
 import { cut } from '../../kit/text.ts'
+import { askForJson } from '../../runtime/request/ask-for-json.ts'
 import { type Attempt, type CheckContext, type CheckSpec, notRun } from './contract.ts'
 import { runCommand } from './run-command.ts'
 
@@ -34,17 +34,12 @@ export async function askJudge(spec: CheckSpec & { readonly criteria: string }, 
       difference: cut(difference, mostDifference),
       findings: cut(on.work?.evidence ?? '', mostFindings),
     }
-    const request = {
-      ...{ systemPrompt: task, tools: [], model: setup.config.defaultModel, maxOutputTokens: 1_000, temperature: 0 },
-      messages: [{ role: 'user', content: JSON.stringify(parts, undefined, 1) }],
-    } as const
-    let answer = ''
-    for await (const chunk of (await conversation.sideModel()).chat(request, AbortSignal.any(limits)))
-      if (chunk.type === 'done') answer = chunk.response.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
+    const signal = AbortSignal.any(limits)
+    const question = { model: setup.config.defaultModel, task, about: parts, shape: verdict, maxOutputTokens: 1_000, signal }
+    const { text, value } = await askForJson(await conversation.sideModel(), question)
     if (on.signal?.aborted) return notRun('cancelled')
-    const { data } = verdict.safeParse(parseJson(answer.trim().replace(/^```(?:json)?\n([\s\S]*)\n```$/, '$1')))
-    if (data === undefined) return { pass: false, evidence: `the judge gave no verdict that can be read: ${cut(answer, 500)}` }
-    return { pass: data.pass, evidence: data.reason }
+    if (value === undefined) return { pass: false, evidence: `the judge gave no verdict that can be read: ${cut(text, 500)}` }
+    return { pass: value.pass, evidence: value.reason }
   } finally {
     await conversation.close()
   }

@@ -14,6 +14,7 @@ import { askedModels, withAnswerRoom } from '../access/cost/model-window.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, ConversationRequest, Setup } from '../api.ts'
 import type { Schedules } from '../contract/schedules-api.ts'
 import type { Home } from '../open/open-home.ts'
+import type { marksOfRun } from '../records/claims/proof-of-run.ts'
 import type { ChatPlace } from '../schedules/chat-schedules.ts'
 import { loadRules, type Profile } from '../setup/profile.ts'
 import { createInstructions } from '../setup/project-instructions.ts'
@@ -107,16 +108,18 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     sandbox,
     sandboxState: () => profile.sandbox(options.sandbox),
   })
-  const agent = await runnerOf(opening, { begun, provider, window, toolRuntime, opening: prompts.next })
+  const counting = async () => {
+    const payer = payerOf(opening, conversationId)
+    return { memory, payer, meter: (await metersOf(home, { ...setup, shared: options.budget }, payer))() }
+  }
+  const sideModel = async () => (await sideCalls()).counted(answering, await counting())
+  const further = config.proofOfDoneModel ? claimFinder(sideModel, config.defaultModel) : undefined
+  const agent = await runnerOf(opening, { begun, provider, window, toolRuntime, further, opening: prompts.next })
   running.agent = agent
   const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce, hooks })
   const readsUntrusted = async () => void (await home.recorder.add(() => memory.labels.keep(conversationId, ['reads_untrusted'])))
   log('info', 'channel started', { channel: options.channel })
   log('info', 'conversation started', { conversation: conversationId })
-  const counting = async () => {
-    const payer = payerOf(opening, conversationId)
-    return { memory, payer, meter: (await metersOf(home, { ...setup, shared: options.budget }, payer))() }
-  }
   const endJobs = async (why: string) => toolRuntime.current()?.jobs.endAll(why)
   return {
     stop(reason) {
@@ -172,9 +175,10 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       },
       async proof(answer) {
         const runId = agent.runId()
-        if (config.proofOfDone === 'off' || runId === undefined || !mayClaim(answer)) return []
+        const isOff = config.proofOfDone === 'off' || runId === undefined || answer === undefined
+        if (isOff || !(further || mayClaim(answer))) return []
         try {
-          return await (await proofs()).marksOfRun({ setup, journal: memory.journal, conversationId, runId, answer })
+          return await (await proofs()).marksOfRun({ setup, journal: memory.journal, conversationId, runId, answer, further })
         } catch (error) {
           log('warn', 'claims not marked', { why: errorText(error) })
           return []
@@ -184,10 +188,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
         const { readPictures } = await sideCalls()
         return readPictures({ ...(await counting()), profile, marked: readsUntrusted, pictures, signal })
       },
-      async sideModel() {
-        const { counted } = await sideCalls()
-        return counted(answering, await counting())
-      },
+      sideModel,
       readsUntrusted,
       async close() {
         running.closed = true
@@ -233,10 +234,11 @@ type Runner = {
   readonly provider: Provider
   readonly window: ModelWindow
   readonly toolRuntime: Lazy<ToolRuntime>
+  readonly further: FurtherClaims | undefined
   readonly opening: Parameters<typeof createRunner>[0]['opening']
 }
 
-async function runnerOf(context: RunContext, { begun, provider, window, toolRuntime, opening }: Runner): Promise<Agent> {
+async function runnerOf(context: RunContext, { begun, provider, window, toolRuntime, further, opening }: Runner): Promise<Agent> {
   const { home, profile, options } = context
   const { token } = profile.setup.access ?? {}
   const { config, log, redactor } = profile.setup
@@ -254,7 +256,10 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
     limits: runLimits(config, profile.setup.access),
     ...(await rulesFor(profile)),
     threads: options.threads ?? [],
-    checks: config.proofOfDone === 'require' ? withProof(context, begun.conversationId, () => running.agent?.runId()) : options.checks,
+    checks:
+      config.proofOfDone === 'require'
+        ? withProof(context, { conversationId: begun.conversationId, further, runId: () => running.agent?.runId() ?? '' })
+        : options.checks,
     approvalTtlMs: 600_000,
     model: config.defaultModel,
     opening,
@@ -300,8 +305,22 @@ const claiming =
 
 const proofs = () => import('../records/claims/proof-of-run.ts')
 
+type FurtherClaims = NonNullable<Parameters<typeof marksOfRun>[0]['further']>
+
+/** Returns what asks the model for the claims of an answer, once for each answer. */
+function claimFinder(sideModel: () => Promise<Provider>, model: string): FurtherClaims {
+  let last: { readonly answer: string; readonly claims: ReturnType<FurtherClaims> } | undefined
+  return (answer) => {
+    const ask = async () => (await import('../records/claims/model-claims.ts')).modelClaims(answer, { provider: await sideModel(), model })
+    if (last?.answer !== answer) last = { answer, claims: ask() }
+    return last.claims
+  }
+}
+
+type ProofContext = { readonly conversationId: string; readonly further: FurtherClaims | undefined; readonly runId: () => string }
+
 /** Adds the check of the answer that the journal has as the run's last. It is not on the list, because it ends no wiggum run. */
-function withProof({ home, profile, options }: RunContext, conversationId: string, runId: () => string | undefined): CheckPort {
+function withProof({ home, profile, options }: RunContext, { runId, ...about }: ProofContext): CheckPort {
   const { checks } = options
   return {
     list: checks?.list ?? [],
@@ -309,7 +328,7 @@ function withProof({ home, profile, options }: RunContext, conversationId: strin
       if (checks?.list.some(({ name }) => name === check.name)) return checks.run(check, signal)
       try {
         const { evidenceOf, marksOfRun } = await proofs()
-        const marks = await marksOfRun({ setup: profile.setup, journal: home.memory.journal, conversationId, runId: runId() ?? '' })
+        const marks = await marksOfRun({ setup: profile.setup, journal: home.memory.journal, runId: runId(), ...about })
         return { pass: marks.every(({ state }) => state === 'proved'), evidence: evidenceOf(marks) }
       } catch (error) {
         return { pass: false, evidence: `the claims could not be checked: ${errorText(error)}`, notRun: true }

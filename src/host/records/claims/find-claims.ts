@@ -7,16 +7,22 @@ import { isCommand, isPath, NAME, type Sentence, sentencesOf } from './sentences
 
 /** @returns each claim once, in the order of the answer. Pure; the time is linear in the length of the answer. */
 export function findClaims(answer: string): readonly AnswerClaim[] {
-  const found = new Map<string, AnswerClaim>()
+  const found: AnswerClaim[] = []
   const topic: Topic = { last: '' }
   for (const sentence of sentencesOf(answer)) {
     if (/❌|✗|✘|🔴/u.test(sentence.text) || rule('hearsay').test(sentence.text.replace(rule('asYouAsked'), ' '))) continue
-    for (const claim of claimsIn(sentence, topic)) {
-      const key = JSON.stringify({ ...claim, text: '' })
-      if (!found.has(key)) found.set(key, claim)
-    }
+    found.push(...claimsIn(sentence, topic))
   }
-  const all = [...found.values()]
+  return distinctClaims(found)
+}
+
+/** Leaves out a claim that was made before, and one that says less about a file than another. */
+export function distinctClaims(claims: readonly AnswerClaim[]): readonly AnswerClaim[] {
+  const known = new Set<string>()
+  const all = claims.filter((claim) => {
+    const key = JSON.stringify({ ...claim, text: '' })
+    return !known.has(key) && known.add(key)
+  })
   const precise = new Set(all.flatMap((claim) => (claim.kind === 'file' && claim.op !== 'any' ? [claim.path] : [])))
   return all.filter((claim) => claim.kind !== 'file' || claim.op !== 'any' || !precise.has(claim.path))
 }

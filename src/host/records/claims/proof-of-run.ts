@@ -1,5 +1,6 @@
 /** Marks what the answer of a run claims by what its journal, receipts and change sets prove. */
 
+import { errorText } from '../../../kit/errors.ts'
 import { isObject } from '../../../kit/json.ts'
 import type { JournalEntry } from '../../../memory/journal/journal-entry.ts'
 import type { Memory } from '../../../memory/memory.ts'
@@ -15,8 +16,8 @@ import type { Setup } from '../../api.ts'
 import type { ClaimMark } from '../../contract/records-api.ts'
 import { realFolder } from '../../setup/workspace-folder.ts'
 import { bindClaims } from './bind-claims.ts'
-import type { Fact, FileOp } from './contract.ts'
-import { findClaims } from './find-claims.ts'
+import type { AnswerClaim, Fact, FileOp } from './contract.ts'
+import { distinctClaims, findClaims } from './find-claims.ts'
 
 type ProofOptions = {
   readonly setup: Pick<Setup, 'config' | 'paths' | 'log'>
@@ -25,6 +26,8 @@ type ProofOptions = {
   readonly conversationId: string
   /** Absent: the last reply of the run. */
   readonly answer?: string
+  /** Finds further claims besides those of the grammar. Its failure leaves the grammar's. */
+  readonly further?: ((answer: string) => Promise<readonly AnswerClaim[]>) | undefined
 }
 
 /** Earlier turns of the conversation that may have proved a claim. */
@@ -33,10 +36,11 @@ const turnsBack = 3
 const mostChanges = 2000
 
 /** @returns nothing for an answer without claims. @throws the system's error when the store of change sets cannot be read */
-export async function marksOfRun({ setup, journal, runId, conversationId, answer }: ProofOptions): Promise<readonly ClaimMark[]> {
+export async function marksOfRun(options: ProofOptions): Promise<readonly ClaimMark[]> {
+  const { setup, journal, runId, conversationId } = options
   if (setup.config.proofOfDone === 'off') return []
   const entries = journal.events(runId)
-  const claims = findClaims(answer ?? answerIn(entries))
+  const claims = await claimsOf(options.answer ?? answerIn(entries), options)
   if (claims.length === 0) return []
   const { openChanges } = await import('../../transactions/open-changes.ts')
   const lazy: { store?: ChangeStore; sets?: readonly SetSummary[] } = {}
@@ -52,6 +56,17 @@ export async function marksOfRun({ setup, journal, runId, conversationId, answer
   const runs = journal.runs({ limit: turnsBack, before: runId, conversation: conversationId }).toReversed()
   const earlier = runs.flatMap((run) => factsOf({ runId: run.runId, entries: journal.events(run.runId), changesOfCall }))
   return bindClaims(claims, [...earlier.map((fact): Fact => ({ ...fact, earlier: true })), ...facts])
+}
+
+async function claimsOf(answer: string, { further, setup }: Pick<ProofOptions, 'further' | 'setup'>): Promise<readonly AnswerClaim[]> {
+  const claims = findClaims(answer)
+  if (further === undefined || answer.trim() === '') return claims
+  try {
+    return distinctClaims([...claims, ...(await further(answer))])
+  } catch (error) {
+    setup.log('warn', 'the model found no claims', { why: errorText(error) })
+    return claims
+  }
 }
 
 /** Returns a line for each claim that is not proved. */
