@@ -6,7 +6,7 @@ import { type Lazy, lazy } from '../../kit/lazy.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { OneWriter } from '../../memory/record-writer.ts'
 import { type Agent, createAgent as createRunner } from '../../runtime/create-agent.ts'
-import type { CheckPort, Log, Meter, ModelWindow, Provider } from '../../runtime/port.ts'
+import type { Log, Meter, ModelWindow, Provider } from '../../runtime/port.ts'
 import { createStreamRedactor } from '../../security/redaction/redact.ts'
 import type { ScheduleInChat } from '../../tools/builtin/schedule.ts'
 import type { Budget, Payer } from '../access/cost/budget.ts'
@@ -14,7 +14,6 @@ import { askedModels, withAnswerRoom } from '../access/cost/model-window.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, ConversationRequest, Setup } from '../api.ts'
 import type { Schedules } from '../contract/schedules-api.ts'
 import type { Home } from '../open/open-home.ts'
-import type { marksOfRun } from '../records/claims/proof-of-run.ts'
 import type { ChatPlace } from '../schedules/chat-schedules.ts'
 import { loadRules, type Profile } from '../setup/profile.ts'
 import { createInstructions } from '../setup/project-instructions.ts'
@@ -27,6 +26,7 @@ import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
 import { builtInNames, builtInTools, hasStandingTools, hasTools, warnOfUnknown, withContractRefusals } from '../toolset/tool-selection.ts'
 import { type Begun, conversationFor } from './find-conversation.ts'
 import { createPromptBuilder } from './prompt-builder.ts'
+import type { ProofContext } from './proof-check.ts'
 import { createTurns } from './turns.ts'
 
 export type RunContext = {
@@ -113,7 +113,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     return { memory, payer, meter: (await metersOf(home, { ...setup, shared: options.budget }, payer))() }
   }
   const sideModel = async () => (await sideCalls()).counted(answering, await counting())
-  const further = config.proofOfDoneModel ? claimFinder(sideModel, config.defaultModel) : undefined
+  const further = config.proofOfDoneModel ? (await proofChecks()).claimFinder(sideModel, config.defaultModel) : undefined
   const agent = await runnerOf(opening, { begun, provider, window, toolRuntime, further, opening: prompts.next })
   running.agent = agent
   const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce, hooks })
@@ -234,7 +234,7 @@ type Runner = {
   readonly provider: Provider
   readonly window: ModelWindow
   readonly toolRuntime: Lazy<ToolRuntime>
-  readonly further: FurtherClaims | undefined
+  readonly further: ProofContext['further']
   readonly opening: Parameters<typeof createRunner>[0]['opening']
 }
 
@@ -245,6 +245,8 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
   const payer = payerOf(context, begun.conversationId)
   const meters = await metersOf(home, { ...profile.setup, shared: options.budget }, payer)
   const running: { agent?: Agent } = {}
+  const claimed = { setup: profile.setup, journal: home.memory.journal, conversationId: begun.conversationId, further }
+  const about = { ...claimed, checks: options.checks, runId: () => running.agent?.runId() ?? '' }
   running.agent = createRunner({
     conversationId: begun.conversationId,
     channel: options.channel,
@@ -256,10 +258,7 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
     limits: runLimits(config, profile.setup.access),
     ...(await rulesFor(profile)),
     threads: options.threads ?? [],
-    checks:
-      config.proofOfDone === 'require'
-        ? withProof(context, { conversationId: begun.conversationId, further, runId: () => running.agent?.runId() ?? '' })
-        : options.checks,
+    checks: config.proofOfDone === 'require' ? (await proofChecks()).withProof(about) : options.checks,
     approvalTtlMs: 600_000,
     model: config.defaultModel,
     opening,
@@ -305,37 +304,8 @@ const claiming =
 
 const proofs = () => import('../records/claims/proof-of-run.ts')
 
-type FurtherClaims = NonNullable<Parameters<typeof marksOfRun>[0]['further']>
-
-/** Returns what asks the model for the claims of an answer, once for each answer. */
-function claimFinder(sideModel: () => Promise<Provider>, model: string): FurtherClaims {
-  let last: { readonly answer: string; readonly claims: ReturnType<FurtherClaims> } | undefined
-  return (answer) => {
-    const ask = async () => (await import('../records/claims/model-claims.ts')).modelClaims(answer, { provider: await sideModel(), model })
-    if (last?.answer !== answer) last = { answer, claims: ask() }
-    return last.claims
-  }
-}
-
-type ProofContext = { readonly conversationId: string; readonly further: FurtherClaims | undefined; readonly runId: () => string }
-
-/** Adds the check of the answer that the journal has as the run's last. It is not on the list, because it ends no wiggum run. */
-function withProof({ home, profile, options }: RunContext, { runId, ...about }: ProofContext): CheckPort {
-  const { checks } = options
-  return {
-    list: checks?.list ?? [],
-    async run(check, signal) {
-      if (checks?.list.some(({ name }) => name === check.name)) return checks.run(check, signal)
-      try {
-        const { evidenceOf, marksOfRun } = await proofs()
-        const marks = await marksOfRun({ setup: profile.setup, journal: home.memory.journal, runId: runId(), ...about })
-        return { pass: marks.every(({ state }) => state === 'proved'), evidence: evidenceOf(marks) }
-      } catch (error) {
-        return { pass: false, evidence: `the claims could not be checked: ${errorText(error)}`, notRun: true }
-      }
-    },
-  }
-}
+/** Imported only where a setting asks for it. */
+const proofChecks = () => import('./proof-check.ts')
 
 /** Loads what runs hooks, only where there are some. @throws FailureError `usage` on an invalid hook */
 const hooksOf = async (options: Parameters<typeof openHooks>[0]) =>
