@@ -1,6 +1,6 @@
 /** Runs one model call within the budgets: reserves the cost before the call, and settles it before the last chunk is returned. */
 
-import { tokensOf } from '../kit/tokens.ts'
+import { tokensOf } from '../kit/content/tokens.ts'
 import type { Usage } from '../runtime/event.ts'
 import { type ChatRequest, type ModelChunk, type Provider, ProviderFailure, type Quote } from '../runtime/port.ts'
 import { costsNothing } from '../runtime/usage.ts'

@@ -110,6 +110,23 @@ export type SpawnResult =
 /** Resolves when the child and every process that it started have ended; never rejects. */
 export type Spawn = (plan: SpawnPlan) => Promise<SpawnResult>
 
+/** A child process that is spoken to in lines over its stdin and stdout. */
+export type LineProcess = {
+  /** Writes one line after the other, also when the pipe is full. @returns false when the process ended first */
+  send(line: string): Promise<boolean>
+  /** Counts the printed bytes from zero again, because something new was asked. */
+  expect(): void
+  /** Ends the process with everything that it started. Only the first reason counts. */
+  stop(why: string): void
+  /** Says why the process is over; undefined while it runs. */
+  over(): string | undefined
+  /** Resolves when every process has ended. */
+  readonly ended: Promise<void>
+}
+
+/** `onOver` is called once, when the process ended or was stopped: `why` is the end of a sentence. */
+export type LineListener = { onLine(line: string): void; onOver(why: string): void }
+
 export type SandboxName = 'bubblewrap' | 'landlock' | 'none'
 
 /** `auto` selects bubblewrap. Landlock protects less, and `none` protects nothing: the user must choose either explicitly. */

@@ -12,9 +12,9 @@ const kinds: SandboxKind[] = [
   ...(hasBubblewrap() ? ['bubblewrap' as const] : []),
   ...(landlockVersion(openLibc()) > 0 ? ['landlock' as const] : []),
 ]
-const words = ['command-pipes.ts', 'landlock/landlock-launch.ts', 'landlock/landlock.ts', 'bubblewrap/run-confined.ts'].flatMap((file) => [
-  ...readFileSync(join(import.meta.dir, file), 'utf8').matchAll(/braidclaw-\w+:? ?/g),
-])
+const words = ['pipes/command-pipes.ts', 'landlock/landlock-launch.ts', 'landlock/landlock.ts', 'bubblewrap/run-confined.ts'].flatMap(
+  (file) => [...readFileSync(join(import.meta.dir, file), 'utf8').matchAll(/braidclaw-\w+:? ?/g)],
+)
 
 describe.each(kinds)('%s', (kind) => {
   test('a command that speaks like the sandbox itself and ends like it is not taken for one that never ran', async () => {

@@ -1,6 +1,7 @@
 /** Offers the tools of a claw: another process lists and runs them. Each request is one line, and each answer is one frame. */
 
 import { sleep } from '../kit/abort.ts'
+import { capText } from '../kit/content/output-limit.ts'
 import { isObject, type Json } from '../kit/json.ts'
 import { sha256 } from '../kit/sha256.ts'
 import { callLine, DISCOVERY, readTools } from '../kit/wire.ts'
@@ -8,7 +9,6 @@ import type { Risk } from '../runtime/event.ts'
 import type { ToolContext, ToolResult } from '../runtime/port.ts'
 import { parseDescription } from './executable/description.ts'
 import type { Executable } from './executable/executable-tool.ts'
-import { capText } from './output-limit.ts'
 import { done, fail } from './tool-kind.ts'
 
 /** `unread`: no process read the request; `timeout`: a process read it and did not answer in time. */

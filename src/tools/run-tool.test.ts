@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
+import { tokensOf } from '../kit/content/tokens.ts'
 import { canonical, type JsonObject } from '../kit/json.ts'
 import { sha256 } from '../kit/sha256.ts'
-import { tokensOf } from '../kit/tokens.ts'
 import type { Tool } from '../runtime/port.ts'
 import { recordSandbox } from './confined.ts'
 import { act, tool } from './fixture.ts'

@@ -1,13 +1,13 @@
 /** Runs one allowed call: finds the tool, limits its time and output, and turns every result or failure into an outcome. */
 
+import { capText } from '../kit/content/output-limit.ts'
+import { tokensOf } from '../kit/content/tokens.ts'
 import { errorText } from '../kit/errors.ts'
 import { sha256 } from '../kit/sha256.ts'
-import { tokensOf } from '../kit/tokens.ts'
 import type { Json, JsonObject, ToolOutcome } from '../runtime/event.ts'
 import type { Act, Log, Tool, ToolResult } from '../runtime/port.ts'
 import type { PrivateView } from '../sandbox/contract.ts'
 import { confinedBy, type SandboxedResult } from './confined.ts'
-import { capText } from './output-limit.ts'
 
 export type ExecutorOptions = {
   readonly tools: readonly Tool[]

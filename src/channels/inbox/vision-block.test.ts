@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
-import { pictureKind, visionBlock } from '../telegram/complete-text.ts'
+import { pictureKind } from '../../kit/content/picture-kind.ts'
+import { visionBlock } from '../telegram/complete-text.ts'
 
 const limits = { maxCharsPerImage: 4_000, maxTotalChars: 6_000 }
 const block = (text: string, more = limits) => visionBlock([{ ok: true, text }], more).at(-1) ?? ''

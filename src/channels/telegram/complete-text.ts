@@ -7,6 +7,7 @@ import { fstatSync, fsyncSync, lstatSync, mkdirSync, readdirSync, renameSync, rm
 import { isAbsolute, join } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import type { PictureText, Setup } from '../../host/api.ts'
+import { pictureKind } from '../../kit/content/picture-kind.ts'
 import { attempt, errorText } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
 import { count, visibleLines } from '../../kit/text.ts'
@@ -212,13 +213,4 @@ function harmless(text: string): string {
 function cut(text: string, limit: number): string {
   if (text.length <= limit) return text
   return `${text.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '')}…`
-}
-
-/** @returns undefined when it is none of the three */
-export function pictureKind(bytes: Uint8Array): { readonly type: Picture['type']; readonly ending: 'jpg' | 'png' | 'webp' } | undefined {
-  const begins = (at: number, ...expected: readonly number[]) => expected.every((byte, n) => bytes[at + n] === byte)
-  if (begins(0, 0xff, 0xd8, 0xff)) return { type: 'image/jpeg', ending: 'jpg' }
-  if (begins(0, 0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)) return { type: 'image/png', ending: 'png' }
-  const isWebp = begins(0, 0x52, 0x49, 0x46, 0x46) && begins(8, 0x57, 0x45, 0x42, 0x50)
-  return isWebp ? { type: 'image/webp', ending: 'webp' } : undefined
 }

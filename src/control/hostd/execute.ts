@@ -4,7 +4,7 @@ import { closeSync, constants, fsyncSync, mkdirSync, openSync, readdirSync, read
 import { join } from 'node:path'
 import { errorText } from '../../kit/errors.ts'
 import { isObject, type JsonObject } from '../../kit/json.ts'
-import type { Pipe } from '../../sandbox/command-pipes.ts'
+import type { Pipe } from '../../sandbox/pipes/command-pipes.ts'
 import type { SpawnPlan, spawnPlain } from '../../tools/process.ts'
 
 export type Execution = {

@@ -2,8 +2,8 @@
 
 import { aborted, within } from '../../kit/abort.ts'
 import type { Log } from '../../runtime/port.ts'
-import { openOutput, type Pipe } from '../../sandbox/command-pipes.ts'
 import { openLibc } from '../../sandbox/libc.ts'
+import { openOutput, type Pipe } from '../../sandbox/pipes/command-pipes.ts'
 import { spawnPlain } from '../../tools/process.ts'
 import { createAnswer, createRequestRate, deniedRecord, type Rate, type RecordCall, type RequestOptions } from './answer-request.ts'
 import { rowOf } from './catalogue/availability.ts'

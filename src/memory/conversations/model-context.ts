@@ -1,7 +1,7 @@
 /** Builds the messages of a conversation for the model: a summary of older turns, if any, and the newest complete turns that fit. */
 
+import { tokensOf } from '../../kit/content/tokens.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
-import { tokensOf } from '../../kit/tokens.ts'
 import type { Part } from '../../runtime/event.ts'
 import type { Clock, Message } from '../../runtime/port.ts'
 import { shorteningIn } from '../../runtime/replay/external-entry.ts'

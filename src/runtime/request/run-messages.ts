@@ -1,6 +1,6 @@
 /** Holds the messages of one run, and makes each request fit into the window of its model. */
 
-import { tokensOf } from '../../kit/tokens.ts'
+import { tokensOf } from '../../kit/content/tokens.ts'
 import type { RunEvent, Trim } from '../event.ts'
 import type { ChatRequest, Message, ModelWindow, Redact, SummariseTurn } from '../port.ts'
 import { callList, materialOf, planTrim, type TrimPlan, total } from './plan-trim.ts'

@@ -3,6 +3,8 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import { attempt } from '../../kit/errors.ts'
 import { startTick } from '../../kit/proc.ts'
+import type { SpawnPlan, SpawnResult } from '../contract.ts'
+import type { Libc } from '../libc.ts'
 import {
   argumentFile,
   commandLines,
@@ -14,9 +16,7 @@ import {
   type Pipe,
   type SandboxCommand,
   writeWhole,
-} from '../command-pipes.ts'
-import type { SpawnPlan, SpawnResult } from '../contract.ts'
-import type { Libc } from '../libc.ts'
+} from '../pipes/command-pipes.ts'
 import type { Watch } from '../process-limits.ts'
 
 /**

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { commandLines, receiver } from '../command-pipes.ts'
 import { confined, hasBubblewrap, place } from '../fixture.ts'
 import { install } from '../install.ts'
+import { commandLines, receiver } from '../pipes/command-pipes.ts'
 import { fixedPath } from '../trial-key.ts'
 
 if (!hasBubblewrap()) console.warn(`sandboxes that wait are not tested: ${install}`)

@@ -2,9 +2,9 @@
 
 import { mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { receiver } from '../command-pipes.ts'
 import type { Ahead, Layer } from '../contract.ts'
 import type { Libc } from '../libc.ts'
+import { receiver } from '../pipes/command-pipes.ts'
 import { markOption, sandboxMark } from '../private-folder.ts'
 import type { Prepared, Transactions } from '../transaction/transactions.ts'
 import type { Group } from './cgroup.ts'

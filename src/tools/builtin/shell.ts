@@ -100,7 +100,7 @@ function argvOf({ bash = '/bin/bash' }: ShellDeps, { plan }: ShellPlan): readonl
 async function run(deps: ShellDeps, planned: ShellPlan, { signal }: ToolContext): Promise<ToolResult> {
   const { spawn, env, maxOutputBytes } = deps
   const { cwd, readOnly, view, network, transfer } = planned
-  const { createCollector } = await import('../output-limit.ts')
+  const { createCollector } = await import('../../kit/content/output-limit.ts')
   const printed = createCollector(Math.max(256, maxOutputBytes - NOTE_ROOM))
   const flood = new AbortController()
   const decoders = { stdout: new TextDecoder(), stderr: new TextDecoder() }

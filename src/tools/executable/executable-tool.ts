@@ -2,13 +2,13 @@
 
 import { closeSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { createCollector } from '../../kit/content/output-limit.ts'
 import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
 import type { Risk } from '../../runtime/event.ts'
 import type { Tool, ToolContext, ToolResult, ToolSpec } from '../../runtime/port.ts'
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import { recordSandbox } from '../confined.ts'
-import { createCollector } from '../output-limit.ts'
 import { openContent, type Spawn, type SpawnResult } from '../process.ts'
 import { done, fail } from '../tool-kind.ts'
 

@@ -8,7 +8,7 @@ import { assumed, windowOf, wireModel } from '../../../host/access/cost/model-wi
 import { FailureError } from '../../../host/failure.ts'
 import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { sayWeakKey, weakKeys } from '../../../host/setup/setup.ts'
-import { proseBytes } from '../../../kit/tokens.ts'
+import { proseBytes } from '../../../kit/content/tokens.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { isInitsChoice } from '../../offline-notice.ts'
 import type { Finding } from './doctor-finding.ts'

@@ -2,6 +2,7 @@
 
 import { type FSWatcher, lstatSync, readdirSync, watch } from 'node:fs'
 import { basename, join } from 'node:path'
+import { createOutputLog, type OutputLog } from '../../../kit/content/output-limit.ts'
 import { errorText } from '../../../kit/errors.ts'
 import { count, cut, grouped } from '../../../kit/text.ts'
 import type { Log, ToolResult } from '../../../runtime/port.ts'
@@ -11,7 +12,6 @@ import { createStreamRedactor, type Redactor } from '../../../security/redaction
 import { commandResult, FLOOD_BYTES } from '../../../tools/builtin/shell.ts'
 import type { Jobs as JobTools, Starting } from '../../../tools/builtin/shell_output.ts'
 import { sandboxed } from '../../../tools/confined.ts'
-import { createOutputLog, type OutputLog } from '../../../tools/output-limit.ts'
 import type { Spawn, SpawnResult } from '../../../tools/process.ts'
 import { isTemporaryName } from '../../../workspace/sweep.ts'
 

@@ -1,9 +1,9 @@
 /** Runs the program of one hook: JSON on stdin, in the sandbox unless the person says otherwise, within its time, and never inside itself. */
 
+import { createCollector } from '../../../../kit/content/output-limit.ts'
 import { errorText } from '../../../../kit/errors.ts'
 import { cut, flat, visible, visibleLines } from '../../../../kit/text.ts'
 import type { ChildEnvironment, PrivateView } from '../../../../sandbox/contract.ts'
-import { createCollector } from '../../../../tools/output-limit.ts'
 import { cleanEnvironment, type Spawn, spawnPlain } from '../../../../tools/process.ts'
 import type { Setup } from '../../../api.ts'
 import type { Hook, HookAnswer, HookBase, HookEnd, Occasion } from './hook.ts'

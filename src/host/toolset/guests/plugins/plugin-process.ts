@@ -3,23 +3,18 @@
  * ends the process; the next call starts another one, later and later while none answers.
  */
 
-import { closeSync } from 'node:fs'
 import { within } from '../../../../kit/abort.ts'
+import { createCollector } from '../../../../kit/content/output-limit.ts'
 import { canonical, isObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
-import { createLineSplitter } from '../../../../kit/lines.ts'
-import { cut, quote, visible } from '../../../../kit/text.ts'
+import { quote } from '../../../../kit/text.ts'
 import type { ToolResult } from '../../../../runtime/port.ts'
-import { openInput, writeWhole } from '../../../../sandbox/command-pipes.ts'
-import { openLibc } from '../../../../sandbox/libc.ts'
+import { startLineProcess } from '../../../../sandbox/pipes/line-process.ts'
 import { resultOf } from '../../../../tools/executable/executable-tool.ts'
-import { createCollector } from '../../../../tools/output-limit.ts'
-import type { Spawn, SpawnPlan, SpawnResult } from '../../../../tools/process.ts'
+import type { Spawn, SpawnPlan } from '../../../../tools/process.ts'
 import { fail } from '../../../../tools/tool-kind.ts'
 import type { PluginManifest } from './manifest.ts'
 
 const protocol = 1
-const maxLineBytes = 8 * 1024 * 1024
-const floodBytes = 64 * 1024 * 1024
 /** The times in which it must greet, say that it is well, and end a cancelled call. */
 const [helloMs, healthMs, cancelMs] = [5_000, 2_000, 1_000]
 /** It is asked for its health after this time without a call, and ended after the longer one. */
@@ -124,79 +119,46 @@ function whyNoGreeting(value: unknown, { tools }: PluginManifest): string | unde
   return fits ? undefined : 'it describes other tools than its manifest, which were approved'
 }
 
-type ProcessState = {
-  id: string
-  open?: { take(reply: Reply): void; output?: ((text: string) => void) | undefined }
-  bytes: number
-  stderr: string
-  broken?: string
-  sent: Promise<unknown>
-}
+type OpenCall = { readonly id: string; take(reply: Reply): void; readonly output: ((text: string) => void) | undefined }
 
 function start({ spawn, plan, closed }: ProcessOptions): Running {
-  const pipe = openInput(openLibc())
-  const over = new AbortController()
-  const splitter = createLineSplitter(maxLineBytes)
-  const state: ProcessState = { id: '', bytes: 0, stderr: '', sent: Promise.resolve() }
-
-  /** Ends a process that does what it must not. */
-  function stop(why: string): void {
-    state.broken ??= why
-    over.abort()
-    state.open?.take({ why: state.broken })
-  }
-
-  function obey(line: string): void {
-    const said = readMessage(line, state.open && state.id)
-    if ('broken' in said) stop(said.broken)
-    else if ('output' in said) state.open?.output?.(said.output)
-    else if ('value' in said) state.open?.take(said)
-  }
-
-  function onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void {
-    state.bytes += chunk.length
-    if (state.bytes > floodBytes) stop(`it printed more than ${floodBytes} bytes in one call`)
-    if (from === 'stderr') state.stderr = (state.stderr + new TextDecoder().decode(chunk)).slice(-1_000)
-    if (from === 'stderr' || over.signal.aborted) return
-    for (const line of splitter.push(chunk)) {
-      if (!line.ok) stop(line.error)
-      else if (!over.signal.aborted) obey(line.text)
-    }
-  }
-
-  const running = spawn({ ...plan, stdin: pipe.theirs, readOnly: true, signal: AbortSignal.any([over.signal, closed]), onOutput })
-  void running.then((ended) => {
-    const said = state.stderr.trim() === '' ? '' : `: ${cut(visible(state.stderr.trim()), 300)}`
-    stop(`its process ended with ${howItEnded(ended)}${said}`)
-    for (const end of [pipe.ours, pipe.theirs]) closeSync(end)
+  let open: OpenCall | undefined
+  const child = startLineProcess({
+    spawn,
+    plan: { ...plan, readOnly: true },
+    closed,
+    onOver: (why) => open?.take({ why }),
+    onLine(line) {
+      const said = readMessage(line, open?.id)
+      if ('broken' in said) child.stop(said.broken)
+      else if ('output' in said) open?.output?.(said.output)
+      else if ('value' in said) open?.take(said)
+    },
   })
-
-  function send(message: object): void {
-    const line = `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`
-    // One whole message after the other, also when the pipe is full.
-    state.sent = state.sent.then(() => over.signal.aborted || writeWhole(pipe.ours, line, over.signal))
-  }
+  const send = (message: object) => void child.send(JSON.stringify({ jsonrpc: '2.0', ...message }))
 
   return {
     usedAt: 0,
-    isSound: () => state.broken === undefined,
-    end: () => over.abort(),
+    isSound: () => child.over() === undefined,
+    end: () => child.stop('it was ended'),
     async request(method, params, signal, output) {
-      if (state.broken !== undefined) return { why: state.broken }
+      const over = child.over()
+      if (over !== undefined) return { why: over }
+      child.expect()
       // Nobody can guess the next one and answer before it is asked.
-      Object.assign(state, { id: crypto.randomUUID(), bytes: 0 })
+      const id = crypto.randomUUID()
       const { promise, resolve } = Promise.withResolvers<Reply>()
       const take = (reply: Reply) => {
-        delete state.open
+        open = undefined
         resolve(reply)
       }
-      state.open = { take, output }
+      open = { id, take, output }
       const cancel = async () => {
-        send({ method: 'cancel', params: { id: state.id } })
-        if ((await within(cancelMs, promise)) === undefined) stop(`it did not answer "${method}" in time`)
+        send({ method: 'cancel', params: { id } })
+        if ((await within(cancelMs, promise)) === undefined) child.stop(`it did not answer "${method}" in time`)
       }
       signal.addEventListener('abort', cancel, { once: true })
-      send({ id: state.id, method, params })
+      send({ id, method, params })
       if (signal.aborted) void cancel()
       return promise.finally(() => signal.removeEventListener('abort', cancel))
     },
@@ -216,9 +178,4 @@ function readMessage(line: string, open: string | undefined): Said {
   if (about !== open) return { broken: `it answered call ${quote(about)}, which is not open` }
   if (isOutput) return { output: typeof params.text === 'string' ? params.text : '' }
   return { value: isObject(error) ? { error: typeof error.message === 'string' ? error.message : quote(error) } : (result ?? null) }
-}
-
-function howItEnded(ended: SpawnResult): string {
-  if (!ended.ok) return visible(ended.message)
-  return ended.stopped ?? (ended.signal === undefined ? `exit code ${ended.code}` : ended.signal)
 }

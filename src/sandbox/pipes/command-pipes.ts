@@ -2,9 +2,9 @@
 
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
-import { hasCode } from '../kit/errors.ts'
-import type { SpawnPlan } from './contract.ts'
-import type { Libc } from './libc.ts'
+import { hasCode } from '../../kit/errors.ts'
+import type { SpawnPlan } from '../contract.ts'
+import type { Libc } from '../libc.ts'
 
 const { O_RDONLY, O_RDWR, O_WRONLY, O_NONBLOCK } = constants
 // node:fs does not name it; the value is that of x86-64, arm64 and riscv64.

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { grouped } from '../kit/text.ts'
+import { grouped } from '../text.ts'
 import { capText, createCollector } from './output-limit.ts'
 
 const NOTICE = /\[… ([\d,]+) of ([\d,]+) bytes omitted …\]\n/

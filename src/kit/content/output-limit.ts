@@ -1,6 +1,6 @@
 /** Limits output: keeps the beginning and the end, and counts the omitted bytes exactly. */
 
-import { grouped } from '../kit/text.ts'
+import { grouped } from '../text.ts'
 
 /** Collects text of any length in memory bounded by `maxBytes`. */
 export type Collector = {

@@ -1,0 +1,130 @@
+/** Reads the lists of a server, all pages, and refuses each definition that nobody could judge, without losing the others. */
+
+import { isJsonObject, isObject, type JsonObject } from '../../kit/json.ts'
+import { quote, visible } from '../../kit/text.ts'
+import type { Schema } from '../../runtime/port.ts'
+import type { McpFailure, McpList, McpPromptDefinition, McpResourceDefinition, McpToolDefinition } from '../contract.ts'
+
+const [mostPages, mostBytes, mostNameLength, mostDescriptionLength] = [64, 4 * 1024 * 1024, 256, 32_768]
+
+export type Page = { readonly [key: string]: unknown; readonly nextCursor?: string | undefined; readonly ttlMs?: unknown }
+export type RawList = { readonly items: readonly unknown[]; readonly ttlMs: number }
+
+/** A cursor that comes again ends the list. */
+export async function allPages(member: string, page: (cursor: string | undefined) => Promise<Page>): Promise<RawList | McpFailure> {
+  const items: unknown[] = []
+  const cursors = new Set<string | undefined>()
+  let [bytes, ttlMs, cursor]: [number, number, string | undefined] = [0, 0, undefined]
+  do {
+    cursors.add(cursor)
+    const next = await page(cursor)
+    bytes += JSON.stringify(next).length
+    if (bytes > mostBytes || cursors.size > mostPages)
+      return { why: `its list of ${member} has more than ${mostPages} pages or ${mostBytes} bytes; ask its author to shorten it` }
+    items.push(...(Array.isArray(next[member]) ? next[member] : []))
+    if (typeof next.ttlMs === 'number') ttlMs = next.ttlMs
+    cursor = next.nextCursor
+  } while (cursor !== undefined && !cursors.has(cursor))
+  return { items, ttlMs }
+}
+
+/** `define` returns the definition, or why there is none. */
+export function definitionsOf<T>(items: readonly unknown[], define: (item: JsonObject) => T | string): McpList<T> {
+  const defined = new Map<string, T>()
+  const refused: McpList<T>['refused'][number][] = []
+  for (const item of items) {
+    const raw = isJsonObject(item) ? item : {}
+    const name = text(raw.name)
+    const key = text(raw.uri) || text(raw.uriTemplate) || name
+    const made = whyNoName(name) ?? whyNoName(key) ?? whyNoDescription(raw) ?? define(raw)
+    const why = defined.has(key) && typeof made !== 'string' ? 'another one has this name' : made
+    if (typeof why === 'string') refused.push({ name: visible(key).slice(0, mostNameLength), why })
+    else defined.set(key, why)
+  }
+  return { items: [...defined.values()], refused }
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function whyNoName(name: string): string | undefined {
+  if (name === '') return 'it has no name'
+  if (name.length > mostNameLength * 8) return `its name has ${name.length} characters`
+  return visible(name) === name ? undefined : 'its name has hidden or control characters'
+}
+
+function whyNoDescription({ description }: JsonObject): string | undefined {
+  const { length } = text(description)
+  return length <= mostDescriptionLength ? undefined : `its description has ${length} characters, more than ${mostDescriptionLength}`
+}
+
+export function toolOf({ name, title, description, inputSchema, outputSchema, annotations }: JsonObject): McpToolDefinition | string {
+  if (text(name).length > mostNameLength) return `its name has ${text(name).length} characters`
+  if (!isSchema(inputSchema)) return 'its inputSchema describes no object'
+  const why =
+    whyNoSchema('inputSchema', inputSchema) ?? (isJsonObject(outputSchema) ? whyNoSchema('outputSchema', outputSchema) : undefined)
+  return (
+    why ?? {
+      name: text(name),
+      ...(typeof title === 'string' && { title }),
+      description: text(description),
+      inputSchema,
+      ...(isJsonObject(outputSchema) && { outputSchema }),
+      ...(isJsonObject(annotations) && { annotations }),
+    }
+  )
+}
+
+export function resourceOf({ uri, uriTemplate, name, description, mimeType }: JsonObject): McpResourceDefinition | string {
+  return {
+    uri: text(uri) || text(uriTemplate),
+    name: text(name),
+    description: text(description),
+    ...(typeof mimeType === 'string' && { mimeType }),
+    isTemplate: typeof uri !== 'string',
+  }
+}
+
+export function promptOf({ name, description, arguments: given }: JsonObject): McpPromptDefinition | string {
+  const wanted = (Array.isArray(given) ? given : []).filter(isObject)
+  if (wanted.some((one) => whyNoName(text(one.name)) !== undefined)) return 'the name of an argument is missing, or has hidden characters'
+  const words = wanted.map((one) => ({ name: text(one.name), description: text(one.description), required: one.required === true }))
+  return { name: text(name), description: text(description), arguments: words }
+}
+
+function isSchema(value: unknown): value is Schema {
+  return isObject(value) && value.type === 'object'
+}
+
+const [mostSchemaBytes, mostDepth, mostParts] = [65_536, 32, 10_000]
+/** Their values are data, in which a "$ref" means nothing. */
+const dataKeys = new Set(['const', 'enum', 'default', 'examples'])
+
+/** A schema that leads back to itself, outside, or to ever more parts would cost whoever reads or checks it without end. */
+function whyNoSchema(name: string, schema: object): string | undefined {
+  let parts = 0
+  function visit(value: unknown, depth: number, refs: readonly string[]): string | undefined {
+    if (typeof value !== 'object' || value === null) return undefined
+    if (depth > mostDepth) return `is nested more than ${mostDepth} levels deep`
+    if (++parts > mostParts) return `unfolds to more than ${mostParts} parts`
+    for (const [key, member] of Object.entries(value)) {
+      if (dataKeys.has(key)) continue
+      const isReference = /^\$(dynamic|recursive)?[rR]ef$/.test(key) && typeof member === 'string'
+      const why = isReference ? follow(member, depth, refs) : visit(member, depth + 1, refs)
+      if (why !== undefined) return why
+    }
+  }
+  function follow(ref: string, depth: number, refs: readonly string[]): string | undefined {
+    if (refs.includes(ref)) return `refers to itself through ${quote(ref)}`
+    const path = ref.startsWith('#') ? ref.slice(1).split('/').slice(1) : ['\0']
+    const target = path.reduce<unknown>(
+      (at, key) => (isObject(at) ? at[key.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined),
+      schema,
+    )
+    return target === undefined ? `refers to ${quote(ref)}, which it does not contain` : visit(target, depth + 1, [...refs, ref])
+  }
+  const { length } = JSON.stringify(schema)
+  const why = length > mostSchemaBytes ? `has ${length} bytes, more than ${mostSchemaBytes}` : visit(schema, 0, ['#'])
+  return why === undefined ? undefined : `its ${name} ${why}`
+}
