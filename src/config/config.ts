@@ -1,5 +1,6 @@
 /** Defines the resolved configuration that the rest of the program reads: all defaults filled in, all paths absolute, no secrets. */
 
+import type { JsonObject } from '../kit/json.ts'
 import { camel, type Rows, type Values, withDefaults } from '../kit/settings.ts'
 import type { providerKinds } from '../providers/list.ts'
 import type { topRows } from './table.ts'
@@ -28,6 +29,8 @@ export type Config = Values<typeof topRows> & { readonly [Name in keyof typeof s
   /** The agents listed in agents.json; every folder under agents/ is an agent too. */
   readonly agents: { readonly [id: string]: AgentConfig }
   readonly providers: { readonly models: { readonly [name: string]: ProviderConfig } }
+  /** The tables of [mcp.servers.ID] as they stand there, and `mcp.servers` of a configuration program. */
+  readonly mcp: { readonly servers: { readonly [id: string]: JsonObject } }
   /** Each channel types its own settings: see channelSettings. */
   readonly channels: { readonly [name: string]: { readonly [key: string]: ConfigValue | undefined } }
   /**

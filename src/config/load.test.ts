@@ -132,6 +132,7 @@ describe('what holds', () => {
       proofOfDone: 'show',
       proofOfDoneModel: false,
       agents: {},
+      mcp: { servers: {} },
       security: {
         autonomy: 'supervised',
         workspaceOnly: true,

@@ -23,7 +23,7 @@ import { splitModel, withModel } from './layers/model.ts'
 import type { overlayProject } from './layers/overlay-project.ts'
 import { completeness, kindOf, lengths, membersOf, recordPlaces, references } from './layers/references.ts'
 import { unnamedWorkspace } from './paths.ts'
-import { type ChannelRows, providerPrefix, rowsOfKind, sections, settingOf, tableOf, topRows } from './table.ts'
+import { type ChannelRows, providerPrefix, rowsOfKind, sections, serverPrefix, settingOf, tableOf, topRows } from './table.ts'
 import { check } from './text/check.ts'
 import { type FileRead, readConfigFile } from './text/read-toml-file.ts'
 
@@ -120,7 +120,9 @@ function finish(input: LoadInput, { table, user, project, envFile, environment, 
   ]
   const problems = [...direct, ...(broken ? [] : found())]
   if (problems.length > 0) return { ok: false, problems: inOrder(problems) }
-  const notices = layers.flatMap((layer) => layer.notices)
+  const twice = [...project.entries.keys()].filter((key) => key.startsWith(serverPrefix) && user.entries.has(key))
+  const nearer = twice.map((key) => `${key} of ${project.entries.get(key)?.origin.where} counts, not the one of your own file`)
+  const notices = [...layers.flatMap((layer) => layer.notices), ...nearer]
   return {
     ok: true,
     config: assemble({ entries, agents: agents.agents, channels: input.channels }),
@@ -236,8 +238,13 @@ function assemble({ entries, agents, channels }: Assembling): Config {
     ...Object.fromEntries(Object.entries(sections).map(([name, rows]) => [name, values(`${name}.`, rows)])),
     agents,
     providers: { models: Object.fromEntries(providerNames(entries).map(provider)) },
+    mcp: { servers: Object.fromEntries([...entries].flatMap(([key, { value }]) => serverIn(key, value))) },
     channels: Object.fromEntries(channels.map(({ name, settings }) => [name, values(`channels.${name}.`, settings)])),
   } as Config
+}
+
+function serverIn(key: string, value: unknown): readonly (readonly [id: string, table: unknown])[] {
+  return key.startsWith(serverPrefix) ? [[key.slice(serverPrefix.length), value]] : []
 }
 
 /** Sets the default provider that is used when the user has named none. */

@@ -140,6 +140,15 @@ export type Table = {
 }
 
 export const providerPrefix = 'providers.models.'
+export const serverPrefix = 'mcp.servers.'
+
+/** The fields are read by host/toolset/guests/mcp. Nothing of a project's table starts before it was approved. */
+const serverRow = {
+  type: 'table',
+  project: 'free',
+  about: 'An MCP server: `command`, `args`, `env` or `url`, `headers`, and its `permissions` (docs/mcp.md).',
+  example: '{ command = "mcp-server-memory" }',
+} as const satisfies Row
 
 export const kinds: readonly ProviderKind[] = providerKinds
 
@@ -155,6 +164,7 @@ export function tableOf(channels: readonly ChannelRows[]): Table {
     ...settingsIn('', topRows),
     ...Object.entries(first).flatMap(([name, rows]) => settingsIn(`${name}.`, rows)),
     ...providerSettings(),
+    { ...serverRow, key: `${serverPrefix}*` },
     ...channels.flatMap(({ name, settings: rows }) => settingsIn(`channels.${name}.`, rows)),
     ...Object.entries(last).flatMap(([name, rows]) => settingsIn(`${name}.`, rows)),
   ]
@@ -187,6 +197,7 @@ function shared(group: { readonly key: string; readonly kinds: readonly { readon
  * has it decides.
  */
 export function settingOf({ byKey }: Table, key: string, kind?: string): Setting | undefined {
+  if (key.startsWith(serverPrefix) && key.split('.').length === 3) return byKey.get(`${serverPrefix}*`)
   return key.startsWith(providerPrefix) ? providerSetting(key, kind) : byKey.get(key)
 }
 

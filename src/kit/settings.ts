@@ -1,5 +1,7 @@
 /** Defines settings tables with one row per key; types, checks, docs and environment names derive from the rows. */
 
+import type { JsonObject } from './json.ts'
+
 /** The allowed forms of a text value; `says` completes the message "must be …". */
 export const forms = {
   agent: { pattern: '^[a-z0-9][a-z0-9-]{0,63}$', says: 'the name of an agent: lower-case letters, digits and "-"' },
@@ -69,6 +71,8 @@ export type Row = Common &
       }
     | { readonly type: 'ports'; readonly default?: readonly number[] }
     | { readonly type: 'map' }
+    /** A whole table of the file, which its owner reads. */
+    | { readonly type: 'table' }
   )
 
 /** Rows by key, spelled as in TOML. */
@@ -91,6 +95,7 @@ type Types = {
   readonly words: readonly string[]
   readonly ports: readonly number[]
   readonly map: { readonly [hint: string]: string }
+  readonly table: JsonObject
 }
 
 type ValueOf<R> = R extends { type: 'choice'; values: readonly (infer Word)[] }

@@ -58,9 +58,13 @@ function confined(asked: Buffer): { readonly value?: unknown; readonly failure?:
 const text = z.string().min(1)
 const amount = z.number().positive()
 const part = <Members extends z.ZodRawShape>(members: Members) => z.strictObject(members).partial()
+const texts = z.array(text)
+const named = z.record(z.string(), z.string())
 const server = z
-  .strictObject({ id: text, name: text, transport: z.enum(['http', 'stdio']) })
-  .extend({ url: z.optional(text), command: z.optional(z.array(text)), auth: z.optional(z.record(z.string(), z.unknown())) })
+  .strictObject({ id: text.regex(/^[\w-]{1,64}$/), name: text, transport: z.enum(['http', 'stdio']) })
+  .extend({ url: z.optional(text), command: z.optional(texts), auth: z.optional(z.record(z.string(), z.unknown())) })
+  .extend({ args: z.optional(texts), env: z.optional(named), headers: z.optional(named) })
+  .extend({ permissions: z.optional(part({ files: z.enum(['none', 'read', 'write']), folders: texts, hosts: texts, variables: texts })) })
   .refine((each) => (each.transport === 'http' ? each.url : each.command), 'needs a "url" for http, and a "command" for stdio')
 
 /** `url` belongs to the transport http, `command` (program and arguments) to stdio; `timeout` is in milliseconds, `memory` in bytes. */
@@ -77,7 +81,7 @@ export const programShape = part({
 })
 
 const names =
-  'agent mcp skills rules sandbox name model servers root enabled security limits allowWrite denyRead allowedDomains timeout memory id transport url command auth'
+  'agent mcp skills rules sandbox name model servers root enabled security limits allowWrite denyRead allowedDomains timeout memory id transport url command auth args env headers permissions files folders hosts variables'
 
 function problemOf(issue: z.core.$ZodIssue, value: unknown): Pick<ConfigProblem, 'key' | 'message'> {
   const { path, message } = issue
@@ -92,7 +96,6 @@ function settingsOf({ agent, mcp, skills, rules, sandbox }: z.infer<typeof progr
   const { security, limits } = (sandbox?.enabled ?? true) ? (sandbox ?? {}) : {}
   const idle = {
     'agent.name (choose the agent with --agent)': agent?.name,
-    'mcp.servers (MCP servers are configured but not supported yet)': mcp?.servers?.length,
     'skills.root (not supported yet)': skills?.root,
     'rules.root (only AGENTS.md is read)': rules?.root !== 'AGENTS.md' && rules?.root,
     'sandbox.security.allowWrite (commands write to a view of the workspace)': security?.allowWrite,
@@ -103,6 +106,7 @@ function settingsOf({ agent, mcp, skills, rules, sandbox }: z.infer<typeof progr
   const settings = {
     ...(agent?.model && { default_model: agent.model }),
     ...(security?.denyRead && { 'security.forbidden_paths': security.denyRead }),
+    ...Object.fromEntries((mcp?.servers ?? []).map(({ id, ...each }) => [`mcp.servers.${id}`, each])),
     ...(limits?.timeout && { 'limits.max_run_seconds': limits.timeout / 1_000 }),
   }
   return { settings, notices: named.length === 0 ? [] : [`without effect: ${named.join(', ')}`] }

@@ -50,7 +50,7 @@ function resultOf(file: string, folder: string, { home, env }: LayerContext): Pr
   if (!real.startsWith(`${realPlace(folder)}/`))
     return wrong(`this file is a link out of the folder, to ${real}; put the file itself there`)
   const asked = JSON.stringify({ source: read.text, env: { NODE_ENV: env.NODE_ENV } })
-  const digest = sha256(`1 ${asked}`)
+  const digest = sha256(`2 ${asked}`)
   const cache = join(home, 'run', `config-${sha256(`${file} ${env.NODE_ENV}`).slice(0, 32)}.json`)
   const kept = readConfigFile(cache)
   const known = kept.state === 'text' ? parseJson(kept.text) : undefined

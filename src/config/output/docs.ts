@@ -78,7 +78,7 @@ function table(section: string, rows: readonly Setting[]): string {
     ? ['key', 'type', 'default', 'kinds', 'meaning']
     : ['key', 'type', 'default', 'environment', 'project', 'meaning']
   const cells = rows.map((row) => [
-    `\`${leafOf(row.key)}\``,
+    `\`${leafOf(row.key).replace('*', 'ID')}\``,
     typeOf(row),
     fallBack(row),
     ...(provider ? [kinds(row)] : [variables(row), projects[row.project ?? 'refused']]),
@@ -110,6 +110,7 @@ function typeOf(setting: Row): string {
         paths: 'list of paths',
         ports: 'list of ports',
         map: 'table',
+        table: 'table',
       }[setting.type]
   }
 }

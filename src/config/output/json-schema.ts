@@ -14,6 +14,7 @@ export function configSchema(channels: readonly ChannelRows[]): JsonObject {
       providers: object({
         models: { type: 'object', propertyNames: { pattern: forms.provider.pattern }, additionalProperties: provider() },
       }),
+      mcp: object({ servers: { type: 'object', additionalProperties: { type: 'object' } } }),
       channels: object(Object.fromEntries(channels.map(({ name, settings }) => [name, section(settings)]))),
     }),
   }
@@ -71,6 +72,8 @@ function shape(setting: Row): JsonObject {
       return { type: 'array', items: { type: 'string', pattern: wordPattern(setting) }, ...(setting.filled ? { minItems: 1 } : {}) }
     case 'ports':
       return { type: 'array', items: { type: 'integer', minimum: 1, maximum: 65_535 } }
+    case 'table':
+      return { type: 'object' }
     case 'map':
       return { type: 'object', additionalProperties: { type: 'string', pattern: forms.provider.pattern } }
   }

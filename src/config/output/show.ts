@@ -13,6 +13,7 @@ import {
   rowsOfKind,
   type Setting,
   sectionOf,
+  serverPrefix,
   tableOf,
   variablesOfSetting,
 } from '../table.ts'
@@ -59,7 +60,8 @@ function sectionsOf(config: Config, settings: readonly Setting[]): readonly Sect
 }
 
 /** Lists the rows of each provider's kind at the place of the row `kind`. */
-function rowsFor(setting: Setting, { providers }: Config): readonly Omit<SettingRow, 'value'>[] {
+function rowsFor(setting: Setting, { providers, mcp }: Config): readonly Omit<SettingRow, 'value'>[] {
+  if (setting.key.startsWith(serverPrefix)) return Object.keys(mcp.servers).map((id) => ({ key: `${serverPrefix}${id}`, setting }))
   if (!setting.key.startsWith(providerPrefix)) return [{ key: setting.key, setting }]
   if (leafOf(setting.key) !== 'kind') return []
   return Object.values(providers.models).flatMap(({ name, kind }) =>
@@ -92,7 +94,7 @@ export function programIn(origins: Origins): string | undefined {
 export function valueAt(config: Config, key: string): unknown {
   const path = key.split('.')
   return path.reduce<unknown>((at, part, index) => {
-    const name = path[0] === 'providers' && index === 2 ? part : camel(part)
+    const name = (path[0] === 'providers' || path[0] === 'mcp') && index === 2 ? part : camel(part)
     return isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined
   }, config)
 }

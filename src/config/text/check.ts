@@ -1,12 +1,12 @@
 /** Checks one raw value against one row of the table and returns the usable value or all its errors. */
 
 import { normalize, resolve } from 'node:path'
-import { isObject } from '../../kit/json.ts'
+import { isJsonObject, isObject, type JsonObject } from '../../kit/json.ts'
 import { type Form, forms, type Row } from '../../kit/settings.ts'
 import { didYouMean } from '../../kit/text.ts'
 import { quote, shown } from './toml.ts'
 
-export type ConfigValue = string | number | boolean | readonly string[] | readonly number[] | { readonly [hint: string]: string }
+export type ConfigValue = string | number | boolean | readonly string[] | readonly number[] | JsonObject
 
 /**
  * `base` is the folder where a relative path starts. `typed`: a person typed the value just now, so any path may be relative; in a file
@@ -41,6 +41,8 @@ export function check(setting: Row, raw: unknown, where: Where): Checked {
       return list(raw, 'port numbers', (item) => number({ type: 'whole', min: 1, max: 65_535, unit: '' }, item))
     case 'map':
       return map(raw)
+    case 'table':
+      return isJsonObject(raw) ? right(raw) : mismatch('a table', raw)
   }
 }
 

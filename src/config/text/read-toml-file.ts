@@ -11,11 +11,11 @@ export type FileRead =
 export const maxConfigBytes = 1_048_576
 
 /** Never throws and never hangs: it opens a FIFO without waiting. */
-export function readConfigFile(path: string): FileRead {
+export function readConfigFile(path: string, maxBytes = maxConfigBytes): FileRead {
   try {
     const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
     try {
-      return readOpen(fd)
+      return readOpen(fd, maxBytes)
     } finally {
       closeSync(fd)
     }
@@ -25,12 +25,12 @@ export function readConfigFile(path: string): FileRead {
   }
 }
 
-function readOpen(fd: number): FileRead {
+function readOpen(fd: number, maxBytes: number): FileRead {
   const { size, mode } = fstatSync(fd)
   const type = mode & constants.S_IFMT
   if (type === constants.S_IFDIR) return { state: 'unusable', why: 'is a folder, not a file; move it away and run "braidclaw init"' }
   if (type !== constants.S_IFREG) return { state: 'unusable', why: 'is not a regular file' }
-  if (size > maxConfigBytes) return { state: 'unusable', why: `has ${size} bytes; the limit is ${maxConfigBytes}` }
+  if (size > maxBytes) return { state: 'unusable', why: `has ${size} bytes; the limit is ${maxBytes}` }
   const bytes = readAll(fd, size)
   return bytes.length > size ? { state: 'unusable', why: 'grew while it was read; try again' } : decode(bytes, (mode & 0o002) !== 0)
 }

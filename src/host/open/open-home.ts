@@ -20,6 +20,7 @@ import { createPendingApprovals, type PendingApprovals } from '../run/pending-ap
 import { createTurnQueue, type TurnQueue } from '../run/turns.ts'
 import { createProfiles, type Profiles } from '../setup/profile.ts'
 import { createSharedProviders } from '../setup/provider-pool.ts'
+import type { GuestConnections } from '../toolset/contract.ts'
 import { createSandboxPool, type SandboxPool } from '../toolset/sandbox/command-sandbox.ts'
 
 /** The files of a home, which the first user opens for all users. */
@@ -49,6 +50,7 @@ export type HomeServices = {
   readonly poll: HomePoll
   readonly profiles: Profiles
   readonly sandboxes: SandboxPool
+  readonly guests: GuestConnections
   readonly turns: TurnQueue
 }
 
@@ -133,6 +135,7 @@ function servicesOver({ memory }: HomeParts, estop: string): HomeServices {
     poll,
     profiles: createProfiles(createSharedProviders()),
     sandboxes: createSandboxPool(),
+    guests: {},
     turns: createTurnQueue(),
   }
 }
@@ -151,6 +154,7 @@ function join(shared: Shared, homes: Map<string, Shared>, redactor: Redactor): H
     if (shared.users > 0) return
     for (const [identity, each] of homes) if (each === shared) homes.delete(identity)
     shared.unwatch()
+    void services.guests.mcp?.close()
     services.sandboxes.close()
     windows.flush()
     memory.close()

@@ -20,11 +20,11 @@ export async function toolFacts(setup: Setup, { tools, sandbox }: ToolsAsked = {
   const request = tools === undefined ? everything(setup) : parseToolsOption(setup, tools)
   const toolRuntime = await openTools(setup, request, sandbox)
   await toolRuntime.close()
-  const isPlugin = (source: string) => source.startsWith(`${paths.home}/plugins/`)
+  const isGuest = (source: string) => source.startsWith(`${paths.home}/plugins/`) || source.startsWith('mcp')
   const isOffered = (name: string) => tools !== undefined || builtInNames.includes(name) || config.tools.executables.includes(name)
   const trial = await trySandboxNow(setup, sandbox)
   const off = (tool: Tool, source: string) => {
-    const isListed = toolRuntime.tools.includes(tool) && (isOffered(tool.name) || isPlugin(source))
+    const isListed = toolRuntime.tools.includes(tool) && (isOffered(tool.name) || isGuest(source))
     if (!isListed) return source === 'built in' ? 'not in channels.cli.tools_allow' : 'not in tools.executables'
     return withParts(['shell']).includes(tool.name) && !trial.ok ? `no sandbox: ${trial.why}; braidclaw doctor says what to do` : undefined
   }

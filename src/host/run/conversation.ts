@@ -23,7 +23,15 @@ import { assertWorkspaceExists, realFolder, workspaceOf } from '../setup/workspa
 import type { ToolRuntime, ToolSelection } from '../toolset/contract.ts'
 import type { openHooks } from '../toolset/guests/hooks/open-hooks.ts'
 import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
-import { builtInNames, builtInTools, hasStandingTools, hasTools, warnOfUnknown, withContractRefusals } from '../toolset/tool-selection.ts'
+import {
+  builtInNames,
+  builtInTools,
+  hasStandingTools,
+  hasTools,
+  warnOfUnknown,
+  withContractRefusals,
+  withNamedCalls,
+} from '../toolset/tool-selection.ts'
 import { type Begun, conversationFor } from './find-conversation.ts'
 import { createPromptBuilder } from './prompt-builder.ts'
 import type { ProofContext } from './proof-check.ts'
@@ -63,12 +71,13 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const window = home.windows.of(await askedModels(setup, asked))
   const answering = withAnswerRoom(asked, window)
   const running: { agent?: Agent; preparing?: Promise<void>; closed?: true } = {}
-  const prepared = hasTools(tools) ? whileThinking(answering, prepareTools) : answering
+  const thinking = hasTools(tools) ? whileThinking(answering, prepareTools) : answering
+  const prepared = tools.more ? withNamedCalls(thinking) : thinking
   const provider = tools.refusals ? withContractRefusals(prepared) : prepared
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
   const request: ConversationRequest = { ...options, conversation: which }
   const instructions = instructionsFor(setup, request, workspace)
-  const { sandboxes } = home.services
+  const { sandboxes, guests } = home.services
   const { ask, dryRun } = options
   const own = { setup, conversationId, dryRun, runId: () => running.agent?.runId() }
   const hooks = hasHooks(setup) ? await hooksOf({ ...own, isNew: !begun.isContinuation, toolRuntime: () => toolRuntime.get() }) : undefined
@@ -80,6 +89,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     sandbox: options.sandbox,
     scheduleInChat: setup.access?.schedules && !dryRun ? scheduleIn(opening, { ...setup.access, conversationId }) : undefined,
     sandboxes,
+    guests,
     tools,
     instructions,
     window,

@@ -3,12 +3,13 @@
 import type { Config } from '../../config/config.ts'
 import type { HomePaths } from '../../config/paths.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
-import type { Act, ChangePorts, Judge, Question, Tool } from '../../runtime/port.ts'
-import type { SandboxName } from '../../sandbox/contract.ts'
+import type { Act, AskLine, ChangePorts, Judge, Question, Tool } from '../../runtime/port.ts'
+import type { SandboxKind, SandboxName } from '../../sandbox/contract.ts'
 import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { ExecutableHost } from '../../tools/executable/executable-tool.ts'
 import type { Spawn } from '../../tools/process.ts'
+import type { McpConnections } from './guests/mcp/server-connections.ts'
 import type { Jobs } from './sandbox/jobs.ts'
 
 /** A sandbox of its own for a tool. */
@@ -19,6 +20,9 @@ type ToolSandbox = {
   close(): void
 }
 
+/** Holds what foreign tools keep open between turns; the home, or else the conversation, closes it. */
+export type GuestConnections = { mcp?: McpConnections }
+
 /** The means of an external tool: confined child processes, and an environment without our variables. */
 export type ToolDeps = Omit<ExecutableHost, 'workspace'> & {
   readonly maxOutputBytes: number
@@ -26,6 +30,11 @@ export type ToolDeps = Omit<ExecutableHost, 'workspace'> & {
   readonly sandboxOn: (workspace: string) => ToolSandbox
   /** Aborts when the conversation is closed; what was started for it then ends. */
   readonly closed: AbortSignal
+  /** Absent: any that works. */
+  readonly sandbox?: SandboxKind
+  readonly guests?: GuestConnections
+  /** Asks the person; absent: nobody is there. */
+  readonly ask?: AskLine | undefined
 }
 
 /** An external tool: its location, the SHA-256 of what runs, and a function that says why it may not run any more. */
@@ -35,6 +44,10 @@ export type SourcedTool = Tool & {
   changed(): string | undefined
   /** The hosts that it reaches besides those of the policy. */
   readonly hosts?: readonly string[]
+  /** Set for a tool whose results are texts of others, and which no private view holds: says what it is. */
+  readonly guest?: string
+  /** The model is not told of it, but may call it: find_tools names it. */
+  readonly isHidden?: true
 }
 
 /** Finds extra tools; called before each turn. It returns the same array while nothing has changed. */

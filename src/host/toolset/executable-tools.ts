@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
 import { canonical } from '../../kit/json.ts'
+import { lazy } from '../../kit/lazy.ts'
 import { didYouMean } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
 import type { ChildEnvironment, SandboxKind } from '../../sandbox/contract.ts'
@@ -21,7 +22,7 @@ import { policyOf } from '../setup/effective-policy.ts'
 import type { SourcedTool, ToolDeps, ToolSource } from './contract.ts'
 import { pluginTools } from './guests/plugins/plugin-tools.ts'
 import { createConfinement } from './sandbox/command-sandbox.ts'
-import { approvedPlugins, builtInNames } from './tool-selection.ts'
+import { approvedPlugins, approvedServers, builtInNames } from './tool-selection.ts'
 
 /** A name that a list of tools requests, with the schema from that list. */
 export type ListedTool = { readonly name: string; readonly parameters?: Schema }
@@ -169,16 +170,24 @@ function missing({
 export function standingExecutables(setup: Setup): ToolSource {
   const { dir, executables } = setup.config.tools
   const named = executables.map((name) => ({ name }))
-  return withPlugins(setup, named.length === 0 ? undefined : executablesFrom(setup, { at: dir, asked: named })) ?? nothing
+  return withGuests(setup, named.length === 0 ? undefined : executablesFrom(setup, { at: dir, asked: named })) ?? nothing
 }
 
 const nothing: ToolSource = async () => []
 
-/** Returns the source together with the plugins of the home, if any was approved. */
-export function withPlugins(setup: Setup, own: ToolSource | undefined): ToolSource | undefined {
-  if (!existsSync(approvedPlugins(setup.paths.home))) return own
-  const plugins = pluginTools(setup)
-  return own === undefined ? plugins : mergeSources(setup, own, plugins)
+/** Returns the source together with the plugins and the MCP servers of the home, if any was approved. */
+export function withGuests(setup: Setup, own: ToolSource | undefined): ToolSource | undefined {
+  const { home } = setup.paths
+  const guests = [
+    ...(existsSync(approvedPlugins(home)) ? [pluginTools(setup)] : []),
+    ...(existsSync(approvedServers(home)) ? [serverTools(setup)] : []),
+  ]
+  return guests.reduce((all, guest) => (all === undefined ? guest : mergeSources(setup, all, guest)), own)
+}
+
+function serverTools(setup: Setup): ToolSource {
+  const source = lazy(async () => (await import('./guests/mcp/mcp-tools.ts')).mcpTools(setup))
+  return async (deps) => (await source.get())(deps)
 }
 
 /** A tool of the first source has precedence over one of the second. Returns the same array while neither source changes. */

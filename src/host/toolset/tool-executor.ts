@@ -43,7 +43,7 @@ import {
 } from '../transactions/command-spawn.ts'
 import type { Sweep } from '../transactions/direct-sweep.ts'
 import type { StandingAnswers } from '../transactions/reviewed-views.ts'
-import type { SourcedTool, ToolRuntime, ToolSelection } from './contract.ts'
+import type { GuestConnections, SourcedTool, ToolDeps, ToolRuntime, ToolSelection } from './contract.ts'
 import { changesOfFileCall, createFileOriginals, loadReviewedViews } from './file-call-changes.ts'
 import type { ToolPorts } from './guests/hooks/hook.ts'
 import { createGet } from './network.ts'
@@ -66,6 +66,8 @@ export type ToolRuntimeOptions = {
   readonly dryRun?: boolean
   /** The host's pool; absent: the runtime creates its own sandbox. */
   readonly sandboxes?: SandboxPool
+  /** The host's connections to foreign servers; absent: the runtime closes its own. */
+  readonly guests?: GuestConnections
   readonly tools?: ToolSelection
   readonly instructions?: Instructions
   readonly hooks?: { around(ports: ToolPorts): ToolPorts } | undefined
@@ -97,6 +99,7 @@ export async function createToolRuntime({
   dryRun = false,
   scheduleInChat,
   sandboxes,
+  guests,
   tools: { builtIn, more } = builtInTools,
   instructions,
   hooks,
@@ -207,7 +210,8 @@ export async function createToolRuntime({
   /** An executable that the operator named reaches what allowed_domains lists; a command, or a plugin, only the hosts of its plan. */
   const spawnTool: typeof spawn = (plan) => spawn({ ...plan, network: plan.network ?? policy.allowedDomains })
   const ending = new AbortController()
-  const toolDeps = {
+  const connections: GuestConnections = guests ?? {}
+  const toolDeps: ToolDeps = {
     spawn: spawnTool,
     env,
     maxOutputBytes: limits.maxResultBytes,
@@ -215,6 +219,9 @@ export async function createToolRuntime({
     sandboxOn: (folder: string) =>
       (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy: { ...policy, workspace: folder } }),
     closed: ending.signal,
+    sandbox,
+    guests: connections,
+    ask,
   }
   const findExtraTools = async () => (await more?.(toolDeps)) ?? []
   state.kit = kitOf(await findExtraTools())
@@ -355,9 +362,8 @@ export async function createToolRuntime({
 
   async function refresh(): Promise<readonly Tool[]> {
     const found = await findExtraTools()
-    if (found === kit().found) return kit().tools
-    Object.assign(state, { kit: kitOf(found), gate: undefined, loading: undefined })
-    return kit().tools
+    if (found !== kit().found) Object.assign(state, { kit: kitOf(found), gate: undefined, loading: undefined })
+    return kit().tools.filter(({ name }) => sourced(name)?.isHidden !== true)
   }
 
   return {
@@ -385,6 +391,7 @@ export async function createToolRuntime({
     jobs,
     async close() {
       ending.abort()
+      if (guests === undefined) await connections.mcp?.close()
       await jobs.endAll('the conversation ended')
       await browser.current()?.close()
       commands.close()
@@ -402,7 +409,7 @@ const unconfined: { readonly [source: string]: string | undefined } = { claw: 't
 
 /** Tells whether a private view takes all that it does. */
 function isWithoutEffects(tool: SourcedTool | undefined): boolean {
-  return tool !== undefined && unconfined[tool.source] === undefined && !tool.hosts?.length
+  return tool !== undefined && unconfined[tool.source] === undefined && !tool.hosts?.length && tool.guest === undefined
 }
 
 /** Binds the plan of an external tool to its file and bytes, so that an approval of one version does not cover another. */
@@ -412,14 +419,23 @@ function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
   if (why !== undefined) return { ...judged, verdict: 'deny', rule: 'tool.changed', reason: `${visible(why)}; nothing was run` }
   const { source, sha256: bytes } = tool
   const place = unconfined[source]
-  const kind = place
-    ? `a tool of ${place}: what it does is neither confined nor foreseen`
-    : 'an executable: what it does is confined, not foreseen'
+  const kind = tool.guest ?? kindOf(place)
   const reason = judged.reason.startsWith('touches neither') ? kind : judged.reason
   const plan = sha256(JSON.stringify([judged.plan, source, bytes]))
   // It runs outside the sandbox, or has hosts of its own, so it may read and send anything; who names its risk low vouches for it.
-  const labels = (place || tool.hosts?.length) && judged.risk !== 'low' ? { labels: ['reads_untrusted', 'sends'] as const } : {}
+  const isSending = (place || tool.hosts?.length) && judged.risk !== 'low'
+  const labels = isSending ? { labels: ['reads_untrusted', 'sends'] as const } : tool.guest ? { labels: withForeign(judged.labels) } : {}
   return { ...judged, ...labels, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
+}
+
+function kindOf(place: string | undefined): string {
+  return place
+    ? `a tool of ${place}: what it does is neither confined nor foreseen`
+    : 'an executable: what it does is confined, not foreseen'
+}
+
+function withForeign(labels: Judgement['labels'] = []): NonNullable<Judgement['labels']> {
+  return [...new Set([...labels, 'reads_untrusted'] as const)]
 }
 
 /** Adds what a command made of files that the conversation knows. */

@@ -1,6 +1,7 @@
 /** Defines which tools a turn may use. */
 
 import { existsSync } from 'node:fs'
+import { isJsonObject, type JsonObject } from '../../kit/json.ts'
 import { didYouMean } from '../../kit/text.ts'
 import type { Log, Message, Provider, Schema, ToolSpec } from '../../runtime/port.ts'
 import type { BrowserDeps } from '../../tools/browser/browser.ts'
@@ -19,9 +20,14 @@ export function approvedPlugins(home: string): string {
   return `${home}/plugins/approved.json`
 }
 
-/** Tells whether every turn offers executables that the configuration names, or plugins. */
+/** Returns the file that names the approved MCP servers and their tools. */
+export function approvedServers(home: string): string {
+  return `${home}/mcp/approved.json`
+}
+
+/** Tells whether every turn offers executables that the configuration names, plugins, or tools of MCP servers. */
 export function hasStandingTools({ config: { tools }, paths: { home } }: StandingSetup): boolean {
-  return tools.executables.length > 0 || existsSync(approvedPlugins(home))
+  return tools.executables.length > 0 || existsSync(approvedPlugins(home)) || existsSync(approvedServers(home))
 }
 
 export const builtInTools: ToolSelection = { builtIn: 'all' }
@@ -69,6 +75,29 @@ export function warnOfUnknown(log: Log, names: readonly string[], known: readonl
   for (const name of names.filter((name) => !known.includes(name))) {
     const hint = didYouMean(name, known) || `; there are: ${known.join(', ')}`
     log('warn', `channels.cli.tools_allow names "${name}", which is not a tool${hint}`)
+  }
+}
+
+/** The tool by which a model calls one that it was not told of. */
+export const namedCall = 'use_tool'
+
+/** Replaces calls of use_tool by the calls that they name, before anything is judged, recorded or shown. */
+export function withNamedCalls(provider: Provider): Provider {
+  const named = <P extends { readonly name: string; readonly input: JsonObject }>(call: P): P => {
+    const { tool, arguments: input } = call.input
+    return call.name === namedCall && typeof tool === 'string' && isJsonObject(input) ? { ...call, name: tool, input } : call
+  }
+  return {
+    ...provider,
+    async *chat(request, signal) {
+      for await (const chunk of provider.chat(request, signal)) {
+        if (chunk.type !== 'done') yield chunk
+        else {
+          const parts = chunk.response.parts.map((part) => (part.type === 'call' ? named(part) : part))
+          yield { ...chunk, response: { ...chunk.response, parts, tool_calls: chunk.response.tool_calls?.map(named) } }
+        }
+      }
+    },
   }
 }
 

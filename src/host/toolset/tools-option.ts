@@ -10,7 +10,7 @@ import { isSchema } from '../../tools/executable/description.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import type { ToolSelection, ToolSource } from './contract.ts'
-import { executablesFrom, type ListedTool, withPlugins } from './executable-tools.ts'
+import { executablesFrom, type ListedTool, withGuests } from './executable-tools.ts'
 import { builtInNames, builtInTools } from './tool-selection.ts'
 
 const MAX_LIST_BYTES = 1_048_576
@@ -71,10 +71,10 @@ function wrong(spec: string, why: string): FailureError {
   return new FailureError('usage', `--tools ${spec}: ${why}`)
 }
 
-/** Returns the built-in tools, everything in tools.dir and the plugins; what is absent costs nothing. */
+/** Returns the built-in tools, everything in tools.dir, the plugins and the MCP servers; what is absent costs nothing. */
 export function everything(setup: Setup): ToolSelection {
   const { dir } = setup.config.tools
-  return withMore(withPlugins(setup, existsSync(dir) ? executablesFrom(setup, { at: dir }) : undefined))
+  return withMore(withGuests(setup, existsSync(dir) ? executablesFrom(setup, { at: dir }) : undefined))
 }
 
 function withMore(more: ToolSource | undefined): ToolSelection {
@@ -86,5 +86,5 @@ export function toolsFor(setup: Setup, name: string, spec: string | undefined): 
   if (spec !== undefined) return parseToolsOption(setup, spec)
   const { dir } = setup.config.tools
   if (builtInNames.includes(name)) return builtInTools
-  return withMore(withPlugins(setup, existsSync(dir) ? executablesFrom(setup, { at: dir, asked: [{ name }] }) : undefined))
+  return withMore(withGuests(setup, existsSync(dir) ? executablesFrom(setup, { at: dir, asked: [{ name }] }) : undefined))
 }

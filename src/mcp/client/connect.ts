@@ -96,6 +96,7 @@ export type Changes = ReturnType<typeof createChanges>
 function createChanges(over: AbortSignal) {
   const listeners: ((list: McpListName) => void)[] = []
   const timers = new Map<string, ReturnType<typeof setTimeout>>()
+  const again = new Set<McpListName>()
   function after(ms: number, key: string, act: () => void): void {
     if (timers.has(key) || over.aborted) return
     const timer = setTimeout(() => {
@@ -108,9 +109,15 @@ function createChanges(over: AbortSignal) {
   const tell = (list: McpListName) => {
     for (const listener of listeners) listener(list)
   }
+  /** Tells of the first change at once, because the next call may be of a tool that is no longer what it was; then at most one in `changeMs`. */
+  function report(list: McpListName): void {
+    if (timers.has(list)) return void again.add(list)
+    after(changeMs, list, () => again.delete(list) && report(list))
+    if (!over.aborted) tell(list)
+  }
   return {
     listen: (listener: (list: McpListName) => void) => void listeners.push(listener),
-    report: (list: McpListName) => after(changeMs, list, () => tell(list)),
+    report,
     /** A list that lives for no time at all is read whenever it is needed. */
     expireAfter: (list: McpListName, ttlMs: number) =>
       ttlMs > 0 && ttlMs < 2 ** 31 && after(Math.max(ttlMs, shortestTtlMs), `${list} ttl`, () => tell(list)),

@@ -51,7 +51,8 @@ export function createGuardedFetch(options: GuardOptions): GuardedFetch {
       const timeout = AbortSignal.timeout(options.timeoutMs)
       const signal = request.signal === undefined ? timeout : AbortSignal.any([request.signal, timeout])
       try {
-        return await travel({ ...options, signal }, url, request)
+        const arrived = await travel({ ...options, signal }, url, request)
+        return arrived.ok ? await finished({ ...options, signal }, arrived) : arrived
       } catch (error) {
         if (request.signal?.aborted) return { ok: false, message: 'the request was cancelled' }
         if (timeout.aborted)
@@ -62,13 +63,52 @@ export function createGuardedFetch(options: GuardOptions): GuardedFetch {
   }
 }
 
-type Journey = GuardOptions & { readonly signal: AbortSignal }
+/**
+ * Returns a standard fetch whose answers stream, for protocols that need one. It judges as the other does, and limits neither time nor
+ * length; its signal ends it. Rejects with the sentence of a refusal.
+ */
+export function createStreamingFetch(options: Omit<GuardOptions, 'maxBytes' | 'timeoutMs' | 'binary'>): typeof fetch {
+  const send = async (input: string | URL | Request, init: RequestInit = {}) => {
+    const url = input instanceof Request ? input.url : String(input)
+    const request = input instanceof Request ? new Request(input, init) : new Request(url, init)
+    const { method, signal } = request
+    const body = method === 'GET' || method === 'HEAD' ? undefined : await request.text()
+    const headers = { ...Object.fromEntries(request.headers), 'accept-encoding': 'identity' }
+    const arrived = await travel({ ...options, signal }, url, { method, headers, body, follow: init.redirect !== 'manual' })
+    if (!arrived.ok) throw new TypeError(arrived.message)
+    return streamed(arrived.head, signal)
+  }
+  return Object.assign(send, { preconnect: fetch.preconnect })
+}
+
+async function streamed(head: IncomingMessage, signal: AbortSignal): Promise<Response> {
+  const stop = () => head.destroy(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  head.on('close', () => signal.removeEventListener('abort', stop))
+  const chunks = (await decompressed(head, Number.POSITIVE_INFINITY))[Symbol.asyncIterator]()
+  const status = head.statusCode ?? 0
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done, value } = await chunks.next()
+      if (done) controller.close()
+      else controller.enqueue(value)
+    },
+    cancel: () => void head.destroy(),
+  })
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(head.headers)) for (const one of [value ?? []].flat()) headers.append(name, one)
+  const isEmpty = status === 204 || status === 205 || status === 304
+  if (isEmpty) head.resume()
+  return new Response(isEmpty ? null : body, { status, headers })
+}
+
+type Journey = Omit<GuardOptions, 'maxBytes' | 'timeoutMs'> & { readonly signal: AbortSignal }
 
 async function travel(
   journey: Journey,
   text: string,
   { method = 'GET', headers = {}, body, follow: goes = true }: FetchOptions,
-): Promise<Fetched | NetRefusal> {
+): Promise<{ readonly ok: true; readonly outgoing: Outgoing; readonly head: IncomingMessage } | NetRefusal> {
   const url = URL.parse(text)
   if (url === null)
     return { ok: false, denied: 'url.invalid', message: `${JSON.stringify(text)} is not an absolute URL; write it as https://host/path` }
@@ -80,7 +120,7 @@ async function travel(
     if (!answer.ok) return answer
     const { head } = answer
     const { location } = head.headers
-    if (!goes || !isRedirect(head.statusCode ?? 0) || location === undefined) return finished(journey, outgoing, head)
+    if (!goes || !isRedirect(head.statusCode ?? 0) || location === undefined) return { ok: true, outgoing, head }
     head.destroy()
     const hopping = follow({ from: outgoing, status: head.statusCode ?? 0, location })
     if (!hopping.ok) return hopping
@@ -129,7 +169,9 @@ async function reach(outgoing: Outgoing, ips: readonly string[], signal: AbortSi
   throw trouble
 }
 
-async function finished({ maxBytes, signal, binary }: Journey, { url }: Outgoing, head: IncomingMessage): Promise<Fetched> {
+type Arrived = { readonly outgoing: Outgoing; readonly head: IncomingMessage }
+
+async function finished({ maxBytes, signal, binary }: GuardOptions & Journey, { outgoing: { url }, head }: Arrived): Promise<Fetched> {
   const { text, bytes, truncated } = await readBody(head, maxBytes, signal, binary)
   const entries = Object.entries(head.headers).map(([name, value]) => [name, Array.isArray(value) ? value.join('\n') : (value ?? '')])
   return { ok: true, url: url.href, status: head.statusCode ?? 0, headers: Object.fromEntries(entries), body: text, bytes, truncated }

@@ -3,16 +3,15 @@
  * only from a private copy of the files that were approved.
  */
 
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { readConfigFile } from '../../../../config/text/read-toml-file.ts'
-import { isObject, parseJson } from '../../../../kit/json.ts'
+import { isObject } from '../../../../kit/json.ts'
 import { didYouMean, quote } from '../../../../kit/text.ts'
 import type { Change, ChangeSet, EntryState } from '../../../../runtime/changes.ts'
-import { openLibc } from '../../../../workspace/changes/tree/libc.ts'
-import { createTurns } from '../../../../workspace/changes/turns.ts'
 import { FailureError } from '../../../failure.ts'
 import { approvedPlugins } from '../../tool-selection.ts'
+import { openApprovedBook } from '../approved-book.ts'
 import { manifestName, type PluginManifest, readManifest } from './manifest.ts'
 import { copyPlugin, type FileDigests, type PluginFiles, readPluginFiles } from './plugin-files.ts'
 
@@ -38,7 +37,7 @@ export type Plugins = ReturnType<typeof openPlugins>
 export function openPlugins(home: string) {
   const reader = createReader(home)
   const { root, sound, find, inspect, copyOf, copyPath } = reader
-  const change = (work: (book: Map<string, Entry>) => void) => changeBook(home, work)
+  const { change } = openBook(home)
   const forget = (entry: Entry | undefined) => {
     if (entry?.approved) rmSync(copyPath(entry.approved.digest), { recursive: true, force: true })
   }
@@ -95,15 +94,8 @@ export function openPlugins(home: string) {
   }
 }
 
-/** @throws FailureError when the list is damaged: then nothing is approved, and nothing overwrites it */
-function readBook(home: string): Map<string, Entry> {
-  const file = approvedPlugins(home)
-  const found = readConfigFile(file)
-  if (found.state === 'missing') return new Map()
-  const value = found.state === 'text' ? parseJson(found.text) : undefined
-  const entries = isObject(value) ? Object.entries(value) : []
-  if (isObject(value) && entries.every((each): each is [string, Entry] => isEntry(each[1]))) return new Map(entries)
-  throw new FailureError('error', `${file} is damaged, so no plugin runs; remove the file and approve the plugins again`)
+function openBook(home: string) {
+  return openApprovedBook({ home, file: approvedPlugins(home), noun: 'plugin', isEntry })
 }
 
 function isEntry(entry: unknown): entry is Entry {
@@ -113,31 +105,19 @@ function isEntry(entry: unknown): entry is Entry {
   return (approved === undefined || isKnown) && (source === undefined || typeof source === 'string')
 }
 
-/** Two processes that write the list at once would undo each other's change. */
-async function changeBook(home: string, work: (book: Map<string, Entry>) => void): Promise<void> {
-  const file = approvedPlugins(home)
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  await createTurns(home, openLibc).take(async () => {
-    const book = readBook(home)
-    work(book)
-    const draft = `${file}.${crypto.randomUUID()}`
-    writeFileSync(draft, `${JSON.stringify(Object.fromEntries(book), null, 1)}\n`, { mode: 0o600, flag: 'wx' })
-    renameSync(draft, file)
-  })
-}
-
 function createReader(home: string) {
   const root = join(home, 'plugins')
+  const { read } = openBook(home)
   const known = new Map<string, PluginFiles>()
   const copyPath = (digest: string) => join(home, 'run', 'plugins', digest)
 
-  function inspect(name: string, book = readBook(home)): Plugin {
+  function inspect(name: string, book = read()): Plugin {
     const folder = join(root, name)
-    const [entry, read] = [book.get(name), readPluginFiles(folder, known.get(name))]
-    known.set(name, read)
+    const [entry, found] = [book.get(name), readPluginFiles(folder, known.get(name))]
+    known.set(name, found)
     const facts = { name, folder, entry }
     try {
-      const { manifest, files } = checkFolder(folder, '', read)
+      const { manifest, files } = checkFolder(folder, '', found)
       if (manifest.name !== name) {
         const problem = `its manifest says name = ${quote(manifest.name)}, and its folder is called ${quote(name)}; rename one of them`
         return { ...facts, state: 'broken', problems: [problem] }
@@ -186,7 +166,7 @@ function createReader(home: string) {
     },
     /** Looks at every folder, or only at the plugins that are approved and enabled. */
     list(of: 'all' | 'enabled' = 'all'): readonly Plugin[] {
-      const book = readBook(home)
+      const book = read()
       const wanted = of === 'all' ? names(root) : [...book].flatMap(([name, { enabled, approved }]) => (enabled && approved ? [name] : []))
       return wanted.map((name) => inspect(name, book))
     },

@@ -1,0 +1,48 @@
+/** Reads and writes the JSON file in which a home keeps what its owner approved of other people's things, by name. */
+
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { readConfigFile } from '../../../config/text/read-toml-file.ts'
+import { isObject, parseJson } from '../../../kit/json.ts'
+import { openLibc } from '../../../workspace/changes/tree/libc.ts'
+import { createTurns } from '../../../workspace/changes/turns.ts'
+import { FailureError } from '../../failure.ts'
+
+/** `noun` is one of the things, such as `plugin`; `isEntry` checks one value of the file. */
+type BookOptions<Entry> = {
+  readonly home: string
+  readonly file: string
+  readonly noun: string
+  readonly isEntry: (entry: unknown) => entry is Entry
+}
+
+export type ApprovedBook<Entry> = ReturnType<typeof openApprovedBook<Entry>>
+
+/** The file and its folder need not exist. */
+export function openApprovedBook<Entry>({ home, file, noun, isEntry }: BookOptions<Entry>) {
+  /** @throws FailureError when the file is damaged: then nothing is approved, and nothing overwrites it */
+  function read(): Map<string, Entry> {
+    const found = readConfigFile(file)
+    if (found.state === 'missing') return new Map()
+    const value = found.state === 'text' ? parseJson(found.text) : undefined
+    const entries = isObject(value) ? Object.entries(value) : []
+    if (isObject(value) && entries.every((each): each is [string, Entry] => isEntry(each[1]))) return new Map(entries)
+    throw new FailureError('error', `${file} is damaged, so no ${noun} runs; remove the file and approve the ${noun}s again`)
+  }
+
+  return {
+    read,
+    /** Lets one process at a time change the entries, because two that write at once would undo each other's change. */
+    async change<T>(work: (book: Map<string, Entry>) => T): Promise<T> {
+      mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+      return await createTurns(home, openLibc).take(async () => {
+        const book = read()
+        const result = work(book)
+        const draft = `${file}.${crypto.randomUUID()}`
+        writeFileSync(draft, `${JSON.stringify(Object.fromEntries(book), null, 1)}\n`, { mode: 0o600, flag: 'wx' })
+        renameSync(draft, file)
+        return result
+      })
+    },
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * Keeps the book of approved MCP servers, and on disk what each server last said that it offers. A tool is approved in exactly one
+ * definition; a server, in exactly one way of starting it.
+ */
+
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { readConfigFile } from '../../../../config/text/read-toml-file.ts'
+import { canonical, changeTexts, isObject, parseJson } from '../../../../kit/json.ts'
+import { sha256 } from '../../../../kit/sha256.ts'
+import type { McpPromptDefinition, McpResourceDefinition, McpServerInfo, McpToolDefinition } from '../../../../mcp/contract.ts'
+import type { Change, ChangeSet, EntryState } from '../../../../runtime/changes.ts'
+import { approvedServers } from '../../tool-selection.ts'
+import { openApprovedBook } from '../approved-book.ts'
+import type { McpPermissions, McpServer } from './configured-servers.ts'
+
+/** `start` is the digest of the way in which the server may start, and `tools` has the digest of each approved definition by name. */
+export type Approval = {
+  readonly enabled: boolean
+  readonly start?: string
+  /** Chosen when the start was approved; absent: those of the file. */
+  readonly permissions?: McpPermissions
+  readonly tools: Readonly<Record<string, string>>
+  /** Approved tools that are not offered. */
+  readonly off?: readonly string[]
+}
+
+/** What a server said when it was asked last. `version` is its own word. */
+export type Definitions = {
+  readonly server: McpServerInfo
+  readonly tools: readonly McpToolDefinition[]
+  readonly resources: readonly McpResourceDefinition[]
+  readonly prompts: readonly McpPromptDefinition[]
+  /** Definitions that the client refused, and why. */
+  readonly refused: readonly { readonly name: string; readonly why: string }[]
+}
+
+/** `gone`: approved, but the server no longer has it. */
+export type ToolState = 'approved' | 'not approved' | 'changed' | 'disabled' | 'gone'
+
+export type ServerState = 'approved' | 'not approved' | 'changed' | 'disabled'
+
+export function openDefinitions(home: string) {
+  const book = openApprovedBook<Approval>({ home, file: approvedServers(home), noun: 'MCP server', isEntry: isApproval })
+  const fileOf = (key: string, which: 'seen' | 'approved') => join(home, 'mcp', 'definitions', `${sha256(key).slice(0, 32)}.${which}.json`)
+  const read = (file: string) => {
+    const found = readConfigFile(file, maxDefinitionBytes)
+    return found.state === 'text' ? parseJson(found.text) : undefined
+  }
+
+  return {
+    read: book.read,
+    change: book.change,
+    /** Returns what the server said last, from the disk; undefined when it was never asked. */
+    seen(key: string): Definitions | undefined {
+      const value = read(fileOf(key, 'seen'))
+      return isDefinitions(value) ? value : undefined
+    },
+    /** @returns whether something is other than before */
+    keepSeen(key: string, seen: Definitions): boolean {
+      const before = this.seen(key)
+      if (before !== undefined && JSON.stringify(before) === JSON.stringify(seen)) return false
+      write(fileOf(key, 'seen'), seen)
+      return true
+    },
+    /** Keeps the texts of what is approved, so that a later change can be shown. */
+    keepApproved: (key: string, texts: Readonly<Record<string, string>>) => write(fileOf(key, 'approved'), texts),
+    approvedTexts(key: string): Readonly<Record<string, string>> {
+      const value = read(fileOf(key, 'approved'))
+      return isObject(value) ? Object.fromEntries(Object.entries(value).map(([name, text]) => [name, String(text)])) : {}
+    },
+    forget(key: string): void {
+      for (const which of ['seen', 'approved'] as const) rmSync(fileOf(key, which), { force: true })
+    },
+  }
+}
+
+export type DefinitionStore = ReturnType<typeof openDefinitions>
+
+const maxDefinitionBytes = 16 * 1024 * 1024
+
+function write(file: string, content: object): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  const draft = `${file}.${crypto.randomUUID()}`
+  writeFileSync(draft, JSON.stringify(content), { mode: 0o600, flag: 'wx' })
+  renameSync(draft, file)
+}
+
+function isApproval(entry: unknown): entry is Approval {
+  if (!isObject(entry) || typeof entry.enabled !== 'boolean' || !isObject(entry.tools)) return false
+  return [entry.start ?? noDigest, ...Object.values(entry.tools)].every((digest) => /^[0-9a-f]{64}$/.test(String(digest)))
+}
+
+const noDigest = '0'.repeat(64)
+
+function isDefinitions(value: unknown): value is Definitions {
+  return (
+    isObject(value) && isObject(value.server) && ['tools', 'resources', 'prompts', 'refused'].every((list) => Array.isArray(value[list]))
+  )
+}
+
+/** Covers everything that the server says of the tool, so that no word of it changes unseen. */
+export function toolDigest(tool: McpToolDefinition): string {
+  return sha256(canonical(changeTexts(tool, (text) => text.toWellFormed())))
+}
+
+/** Returns how the server starts, as text: values that stand in the file are keys as often as not, so only their digests are in it. */
+export function startText({ transport, auth, permissions }: McpServer): string {
+  const hidden = (texts: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(texts).map(([name, value]) => [name, value.includes('${') ? value : `sha256 ${sha256(value)}`]))
+  const shown =
+    transport.kind === 'stdio' ? { ...transport, env: hidden(transport.env) } : { ...transport, headers: hidden(transport.headers) }
+  return `${JSON.stringify(JSON.parse(canonical(changeTexts({ transport: shown, auth, permissions }, (text) => text.toWellFormed()))), null, 2)}\n`
+}
+
+export function serverState(server: McpServer, approval: Approval | undefined): ServerState {
+  if (approval?.start === undefined) return 'not approved'
+  if (approval.start !== sha256(startText(server))) return 'changed'
+  return approval.enabled && server.enabled ? 'approved' : 'disabled'
+}
+
+export function toolState(approval: Approval | undefined, name: string, digest: string | undefined): ToolState {
+  const approved = approval !== undefined && Object.hasOwn(approval.tools, name) ? approval.tools[name] : undefined
+  if (digest === undefined) return 'gone'
+  if (approved === undefined) return 'not approved'
+  if (approved !== digest) return 'changed'
+  return approval?.off?.includes(name) ? 'disabled' : 'approved'
+}
+
+/** Returns the files that stand for a server in a difference: how it starts, and each of its tools. */
+export function textsOf(server: McpServer, tools: readonly McpToolDefinition[]): Readonly<Record<string, string>> {
+  const texts = tools.map((tool) => [`${server.id}/${tool.name}`, `${JSON.stringify(tool, null, 2)}\n`] as const)
+  return Object.fromEntries([[`${server.id} (start)`, startText(server)], ...texts])
+}
+
+/** Shows how texts differ from those that were approved, as a change set of files. */
+export function differenceOfTexts(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>): ChangeSet {
+  const paths = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((path) => before[path] !== after[path])
+  const state = (text: string | undefined): EntryState | undefined =>
+    text === undefined ? undefined : { kind: 'file', mode: 0o600, size: Buffer.byteLength(text), sha256: sha256(text.toWellFormed()) }
+  const changes = paths.toSorted().map((path): Change => ({ path, before: state(before[path]), after: state(after[path]) }))
+  const content: ChangeSet['content'] = ({ path }, side, maxBytes) => {
+    const text = (side === 'before' ? before : after)[path]
+    return text === undefined || Buffer.byteLength(text) > maxBytes ? undefined : Buffer.from(text)
+  }
+  return { stage: 'proposed', changes, content }
+}

@@ -1,0 +1,228 @@
+/** Lists the MCP servers that the operator and a trusted project configured. It starts none, and replaces no variable before one starts. */
+
+import { join } from 'node:path'
+import { readConfigFile } from '../../../../config/text/read-toml-file.ts'
+import { createTableReader, type FieldProblem, type TableReader } from '../../../../config/text/table-reader.ts'
+import { readToml } from '../../../../config/text/toml.ts'
+import { createTrust } from '../../../../config/trust.ts'
+import { isJsonObject, isObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
+import { forms } from '../../../../kit/settings.ts'
+import { quote, visible } from '../../../../kit/text.ts'
+import type { McpTransport } from '../../../../mcp/contract.ts'
+import { quoteText } from '../../../../security/command/syntax/quote.ts'
+import { weaknessOf } from '../../../../security/redaction/secret-forms.ts'
+import type { Setup } from '../../../api.ts'
+import { realFolder } from '../../../setup/workspace-folder.ts'
+
+const fileAccess = ['none', 'read', 'write'] as const
+
+/** The access of a server that runs on this machine: to the workspace, to further folders, to hosts, and to variables of our environment. */
+export type McpPermissions = {
+  readonly files: (typeof fileAccess)[number]
+  readonly folders: readonly string[]
+  readonly hosts: readonly string[]
+  readonly variables: readonly string[]
+}
+
+export type McpServer = {
+  readonly id: string
+  readonly name: string
+  /** As it is written: `${NAME}` stands in it until the server starts. */
+  readonly transport: McpTransport
+  readonly permissions: McpPermissions
+  readonly auth?: JsonObject
+  /** The file that configures it. */
+  readonly origin: string
+  /** The folder of the project that configures it; absent: the operator does. */
+  readonly project?: string
+  /** Identifies it in the book of approvals: a project's server is another one than one of the same id in the operator's own file. */
+  readonly key: string
+  readonly enabled: boolean
+}
+
+export type ConfiguredServers = {
+  readonly servers: readonly McpServer[]
+  /** Servers that cannot be used, each with the file and what to change. */
+  readonly problems: readonly string[]
+  readonly notices: readonly string[]
+}
+
+export type ServerSetup = Pick<Setup, 'config' | 'origins' | 'paths' | 'context'>
+
+/** Returns the file that `mcp add` writes. */
+export function ownServerFile(home: string): string {
+  return join(home, 'mcp.json')
+}
+
+/** Reads the nearest place first: the trusted project, the operator's config.toml, mcp.json of our home, .mcp.json of the user's home. */
+export function configuredServers(setup: ServerSetup): ConfiguredServers {
+  const { config, origins, paths, context } = setup
+  const draft: Draft = { servers: new Map(), problems: [], notices: [] }
+  const workspace = realFolder(config.workspaceDir)
+  const userHome = context.env.HOME
+  const isProject = workspace !== (userHome && realFolder(userHome))
+  const tables = Object.entries(config.mcp.servers).map(([id, table]) => ({ id, table, origin: origins[`mcp.servers.${id}`] }))
+  const add = (source: 'project' | 'user') => {
+    for (const { id, table, origin } of tables)
+      if ((origin?.source === 'project') === (source === 'project'))
+        put(draft, {
+          id,
+          table,
+          origin: origin?.where ?? 'config.toml',
+          isStrict: true,
+          ...(source === 'project' ? { project: workspace } : {}),
+        })
+  }
+  add('project')
+  if (isProject) projectFile(draft, { workspace, isTrusted: createTrust(paths.trustedFolders).isTrusted(workspace) })
+  add('user')
+  for (const file of [ownServerFile(paths.home), ...(userHome ? [join(userHome, '.mcp.json')] : [])]) fromFile(draft, file)
+  return { servers: [...draft.servers.values()], problems: draft.problems, notices: draft.notices }
+}
+
+type Draft = { readonly servers: Map<string, McpServer>; readonly problems: string[]; readonly notices: string[] }
+
+function projectFile(draft: Draft, { workspace, isTrusted }: { readonly workspace: string; readonly isTrusted: boolean }): void {
+  const file = join(workspace, '.mcp.json')
+  if (isTrusted) fromFile(draft, file, workspace)
+  else if (readConfigFile(file).state !== 'missing')
+    draft.notices.push(`${file} is ignored: this folder is not trusted. Read it, then run: braidclaw trust ${quoteText(workspace)}`)
+}
+
+/** Reads a file of the form `{"mcpServers": {ID: {…}}}`. */
+function fromFile(draft: Draft, file: string, project?: string): void {
+  const read = readConfigFile(file)
+  if (read.state === 'missing') return
+  const why = read.state === 'unusable' ? read.why : read.worldWritable ? 'can be changed by every user; run: chmod o-w' : undefined
+  const data = read.state === 'text' ? parseJson(read.text) : undefined
+  const servers = isObject(data) ? data.mcpServers : undefined
+  if (why !== undefined) draft.problems.push(`${file} ${why}`)
+  else if (!isJsonObject(servers))
+    draft.problems.push(`${file} is not JSON such as {"mcpServers": {"memory": {"command": "mcp-server-memory"}}}`)
+  else
+    for (const [id, table] of Object.entries(servers))
+      put(draft, { id, table, origin: file, isStrict: false, ...(project ? { project } : {}) })
+}
+
+/** `isStrict`: an unknown field is a problem; a file that other programs read, too, has fields of theirs. */
+type Written = Pick<McpServer, 'id' | 'origin' | 'project'> & { readonly table: unknown; readonly isStrict: boolean }
+
+function put({ servers, problems, notices }: Draft, written: Written): void {
+  const { id, table, origin } = written
+  const winner = servers.get(id)
+  if (winner !== undefined)
+    notices.push(`the MCP server ${visible(id)} of ${origin} does not count: ${winner.origin} has one of that id, too`)
+  else if (!/^[\w-]{1,64}$/.test(id))
+    problems.push(`${origin}: ${quote(id)} cannot be the id of a server; use letters, digits, "-" and "_"`)
+  else if (!isObject(table)) problems.push(`${origin}: the server ${id} must be a table; got ${quote(table)}`)
+  else {
+    const found: FieldProblem[] = []
+    const place: ReturnType<typeof readToml>['place'] = (field) => (origin.endsWith('.toml') ? placeIn(origin)(field) : undefined)
+    const reader = createTableReader({ data: table, path: `mcp.servers.${id}`, place }, found)
+    const server = serverOf(reader, written)
+    if (written.isStrict) reader.end()
+    if (found.length === 0) servers.set(id, server)
+    problems.push(
+      ...found.map(({ line, field, message }) => `${origin}${line === undefined ? '' : `:${line}`}: ${visible(field)} ${visible(message)}`),
+    )
+  }
+}
+
+function placeIn(file: string): ReturnType<typeof readToml>['place'] {
+  const read = readConfigFile(file)
+  return readToml(read.state === 'text' ? read.text : '').place
+}
+
+const transports = ['stdio', 'http', 'sse', 'streamable-http'] as const
+
+function serverOf(table: TableReader, { id, origin, project }: Written): McpServer {
+  const named = table.has('transport')
+    ? table.oneOf('transport', transports)
+    : table.has('type')
+      ? table.oneOf('type', transports)
+      : undefined
+  const kind = named ?? (table.has('url') ? 'http' : 'stdio')
+  const auth = table.raw('auth')
+  return {
+    id,
+    name: table.text('name', id),
+    transport: kind === 'stdio' ? command(table) : address(table, kind === 'sse' ? 'sse' : 'http'),
+    permissions: permissionsOf(table.table('permissions')),
+    ...(isJsonObject(auth) ? { auth } : {}),
+    origin,
+    ...(project === undefined ? {} : { project }),
+    key: project === undefined ? id : `${project}#${id}`,
+    enabled: table.truth('enabled', true) && !table.truth('disabled', false),
+  }
+}
+
+function command(table: TableReader): McpTransport {
+  const words = Array.isArray(table.raw('command')) ? table.texts('command') : [table.text('command')]
+  if (words.length === 0 || words[0] === '') table.wrong('command', 'names no program')
+  return { kind: 'stdio', argv: [...words, ...table.texts('args', [])], env: textsIn(table, 'env') }
+}
+
+function address(table: TableReader, kind: 'http' | 'sse'): McpTransport {
+  const url = table.text('url')
+  const parsed = URL.parse(url.replaceAll(variable, 'x'))
+  if (url !== '' && (!/^https?:$/.test(parsed?.protocol ?? '') || parsed?.username || parsed?.password))
+    table.wrong('url', 'must be an http or https address without a user or a password; put a key into "headers", as "${NAME}"')
+  return { kind, url, headers: textsIn(table, 'headers') }
+}
+
+function textsIn(table: TableReader, name: string): { readonly [name: string]: string } {
+  const given = table.raw(name) ?? {}
+  const isRight = isObject(given) && Object.values(given).every((one) => typeof one === 'string')
+  if (!isRight) table.wrong(name, 'is a table of texts')
+  return isRight ? Object.fromEntries(Object.entries(given).map(([key, value]) => [key, String(value)])) : {}
+}
+
+function permissionsOf(table: TableReader): McpPermissions {
+  const texts = (name: string, fits: (one: string) => boolean, says: string) => {
+    const given = table.texts(name, [])
+    const odd = given.find((one) => !fits(one))
+    if (odd !== undefined) table.wrong(name, `are ${says}; got ${quote(odd)}`)
+    return given
+  }
+  const form = (name: 'domain' | 'variable') => (one: string) => new RegExp(forms[name].pattern).test(one)
+  const permissions = {
+    files: table.oneOf('files', fileAccess, 'none'),
+    folders: texts('folders', (one) => /^(\/|~\/)/.test(one), 'absolute paths of folders'),
+    hosts: texts('hosts', form('domain'), 'host names such as "api.example.org"'),
+    variables: texts('variables', form('variable'), 'names of environment variables such as "API_KEY"'),
+  }
+  table.end()
+  return permissions
+}
+
+const variable = /\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g
+
+/**
+ * Returns the transport with the values of the variables that its own file names, and the declared ones. Values that may be keys are redacted
+ * from now on. @returns why it cannot start when a variable is not set
+ */
+export function expanded(
+  { id, transport, permissions }: McpServer,
+  { context, redactor }: Pick<Setup, 'context' | 'redactor'>,
+): McpTransport | { readonly why: string } {
+  const missing = new Set<string>()
+  const hide = (value: string, name: string) => {
+    if (!value.startsWith('/') && !weaknessOf(value)) redactor.register(value, name)
+    return value
+  }
+  const fill = (text: string) =>
+    text.replaceAll(variable, (_, name: string, otherwise: string | undefined) => {
+      const value = context.env[name] || otherwise
+      if (value === undefined) missing.add(name)
+      return hide(value ?? '', name)
+    })
+  const each = (texts: Readonly<Record<string, string>>) =>
+    Object.fromEntries(Object.entries(texts).map(([name, value]) => [name, hide(fill(value), name)]))
+  const declared = permissions.variables.flatMap((name) => (context.env[name] === undefined ? [] : [[name, context.env[name]] as const]))
+  const filled: McpTransport =
+    transport.kind === 'stdio'
+      ? { ...transport, argv: transport.argv.map(fill), env: { ...each(Object.fromEntries(declared)), ...each(transport.env) } }
+      : { ...transport, url: fill(transport.url), headers: each(transport.headers) }
+  if (missing.size === 0) return filled
+  return { why: `the MCP server ${id} needs the variable ${[...missing].join(', ')}, which is not set; set it, or write \${NAME:-default}` }
+}
