@@ -8,6 +8,7 @@ import { openKeptChanges } from '../../host/records/integrity/open-kept-changes.
 import { agentsOf } from '../../host/setup/agent-profile.ts'
 import { policyOf } from '../../host/setup/effective-policy.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
+import { configuredServers } from '../../host/toolset/guests/mcp/configured-servers.ts'
 import { openPlugins } from '../../host/toolset/guests/plugins/plugins.ts'
 import { createToolRuntime } from '../../host/toolset/tool-executor.ts'
 import { findSops } from '../../sop/find-sops.ts'
@@ -28,6 +29,7 @@ const finders: { readonly [Kind in HomeNames]: (context: CliContext) => Promise<
     const kept = (await openKeptChanges(loadSetup(context), noMemory)).list()
     return ['last', ...kept.map(nameOf)]
   },
+  mcp: async (context) => configuredServers(loadSetup(context)).servers.map(({ id }) => id),
   plugins: async ({ home }) =>
     openPlugins(home)
       .list()

@@ -162,7 +162,8 @@ const update = 'how to update: braidclaw update'
 const check = 'to check everything: braidclaw doctor'
 const server = 'to answer over HTTP: braidclaw serve'
 const changes = 'what waits for a decision: braidclaw changes list, braidclaw approvals list'
-const tools = 'plugins: braidclaw plugin list (docs/plugins.md); programs of yours become tools: braidclaw tool list (docs/tools.md)'
+const tools =
+  'MCP servers: braidclaw mcp list (docs/mcp.md); plugins: braidclaw plugin list (docs/plugins.md); programs of yours become tools: braidclaw tool list (docs/tools.md)'
 const protocols = `other programs talk to it over HTTP: braidclaw serve (docs/gateway.md), or over lines of JSON: braidclaw stdio (docs/library.md); ${tools}`
 const texts = 'instructions are texts that the agent reads (docs/project-instructions.md)'
 const rules = 'rules and threads of your own: docs/rules.md, docs/threads.md'
@@ -190,7 +191,7 @@ const everydayCommands: Hints = {
 /** Lists words with which no question begins by itself. */
 const strangeCommands: Hints = {
   ...{ plugins: tools, extension: tools, extensions: tools, integrations: tools, connectors: tools },
-  ...{ mcp: protocols, 'mcp-server': protocols, 'app-server': protocols, acp: protocols },
+  ...{ 'mcp-server': protocols, 'app-server': protocols, acp: protocols },
   ...{ skill: texts, skills: texts, sops: 'the procedures: braidclaw sop list', recipe: texts, recipes: texts, templates: texts },
   ...{ hook: rules, webhooks: rules },
   wiggum: 'to work until checks pass: braidclaw agent --wiggum --check COMMAND "task"',

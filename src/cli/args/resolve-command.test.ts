@@ -63,10 +63,10 @@ describe('a word that is a command of another program is not asked of a model', 
   })
 
   test.each([
-    ...['mcp list', 'mcp', 'skill', 'skills list', 'wiggum run', 'acp', 'eval 1+1'],
+    ...['skill', 'skills list', 'wiggum run', 'acp', 'eval 1+1'],
     ...['exec hello', 'plan', 'plan my weekend', 'sessions', 'fork last', 'agents', 'agents list', 'import a.json'],
-    ...['review', 'review main', 'apply x.diff', 'plugins list', 'skils list', 'mcp --json list'],
-    ...['--json mcp list', 'extensions install https://example.org/x.git', 'mcp add x -- npx y'],
+    ...['review', 'review main', 'apply x.diff', 'plugins list', 'skils list'],
+    'extensions install https://example.org/x.git',
   ])('%s, which is a command of other programs and none of ours', (text) => {
     const line = text.split(' ')
     for (const stdin of ['terminal', 'nothing'] as const) {
@@ -80,7 +80,7 @@ describe('a word that is a command of another program is not asked of a model', 
     for (const line of [['review'], ['plan'], ['exec', 'hello'], ['apply', 'this']])
       expect(meaning(line, 'data')).toEqual(['filter', ...line])
     expect(meaning(['--', 'plugin', 'install', 'x'])).toEqual(['filter', '--', 'plugin', 'install', 'x'])
-    expect(meaning(['mcp', 'list', 'x'], 'data')).toContain('no command "mcp"')
+    expect(meaning(['acp', 'list', 'x'], 'data')).toContain('no command "acp"')
     expect(meaning(['plugin', 'install', 'x'], 'data')).toEqual(['plugin install', 'x'])
   })
 

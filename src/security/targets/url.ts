@@ -90,7 +90,7 @@ function disguised(rawHost: string, host: string): boolean {
 }
 
 /** A name of one label never leaves the local network; the listed endings are reserved for it (RFC 6761, 6762, 8375, ICANN). */
-function isLocalName(host: string): boolean {
+export function isLocalName(host: string): boolean {
   return !host.includes('.') || /\.(localhost|localdomain|local|internal|intranet|lan|home|corp|private|home\.arpa)$/.test(host)
 }
 

@@ -18,6 +18,7 @@ import { whyNotOffered } from '../../../host/toolset/guests/plugins/plugin-tools
 import { differenceOf, openPlugins, type Plugin, type Plugins, type SoundPlugin } from '../../../host/toolset/guests/plugins/plugins.ts'
 import { testPlugin } from '../../../host/toolset/guests/plugins/test-plugin.ts'
 import { count, cut, flat, visible } from '../../../kit/text.ts'
+import type { ChangeSet } from '../../../runtime/changes.ts'
 import { isToolName } from '../../../tools/executable/description.ts'
 import { type Arguments, command, type Flags } from '../../args/command.ts'
 import { pasteable } from '../../args/resolve-command.ts'
@@ -48,7 +49,7 @@ function lineOf(plugin: Plugin): string {
 }
 
 /** Puts a text of somebody else on one line. */
-function line(text: string): string {
+export function line(text: string): string {
   return cut(visible(flat(text).trim()), 200)
 }
 
@@ -62,7 +63,7 @@ export const show = command({
     if (json) return void context.process.stdout.write(`${JSON.stringify(factsOf(plugin))}\n`)
     const sound = plugins.sound(name)
     context.process.stdout.write(describe(sound))
-    printDifference(context, plugins, sound)
+    printDifference(context, differenceOf(plugins, sound))
     const why = whyNotOffered(plugin)
     if (why !== undefined) context.process.stdout.write(`${why}\n`)
   },
@@ -82,6 +83,16 @@ const filesSaid = {
   write: 'it reads the workspace, and writes a private view of it, whose changes are judged',
 } as const
 
+type Permissions = Pick<SoundPlugin['manifest']['permissions'], 'files' | 'hosts' | 'variables'>
+
+export function permissionLines({ files, hosts, variables }: Permissions): readonly string[] {
+  return [
+    `  workspace  ${filesSaid[files]}`,
+    `  hosts      ${hosts.join(', ') || 'none'}`,
+    `  variables  ${variables.join(', ') || 'none'}`,
+  ]
+}
+
 /** Says what the plugin may do. */
 function describe(plugin: SoundPlugin): string {
   const { manifest, files, entry, folder, state } = plugin
@@ -97,17 +108,14 @@ function describe(plugin: SoundPlugin): string {
     ]),
     ...hooks.map(({ event, command, match }) => `  hook       ${line(event)}${match ? ` (${line(match)})` : ''}: runs ${line(command)}`),
     ...(process === undefined ? [] : [`  process    ${line(process)} runs as long as the conversation`]),
-    `  workspace  ${filesSaid[permissions.files]}`,
-    `  hosts      ${permissions.hosts.join(', ') || 'none'}`,
-    `  variables  ${permissions.variables.join(', ') || 'none'}`,
+    ...permissionLines(permissions),
     `  files      ${count(Object.keys(files.files).length, 'file')}, sha256 ${files.digest.slice(0, 12)}`,
     ...(unused.length === 0 ? [] : [`  unused     ${unused.join(', ')}: this version does not use it`]),
   ]
   return lines.map((each) => `${each}\n`).join('')
 }
 
-function printDifference({ process: { stdout, env } }: CliContext, plugins: Plugins, plugin: SoundPlugin): void {
-  const set = differenceOf(plugins, plugin)
+export function printDifference({ process: { stdout, env } }: CliContext, set: ChangeSet | undefined): void {
   if (set === undefined || set.changes.length === 0) return
   stdout.write('changed since it was approved:\n')
   stdout.write(coloured(differenceLines(set, questionFold), isTerminal(1) && wantsColor(env)))
@@ -131,17 +139,20 @@ export const approve = command({
   },
 })
 
+/** Asks the person at the terminal. @returns undefined when nobody can be asked */
+export async function confirmed(context: CliContext, question: string): Promise<boolean | undefined> {
+  const ask = terminalPrompt(context)
+  return ask && /^y(es)?$/i.test((await ask(question))?.trim() ?? '')
+}
+
 /** Shows what the plugin may do, and asks. @returns false when nobody can be asked. @throws CliExit after a no */
 async function approved(context: CliContext, plugins: Plugins, plugin: SoundPlugin, yes: boolean): Promise<boolean> {
   const { stdout } = context.process
   stdout.write(describe(plugin))
-  printDifference(context, plugins, plugin)
-  const ask = yes ? undefined : terminalPrompt(context)
-  if (!yes && ask === undefined) return false
-  if (ask !== undefined) {
-    const answer = await ask(`Approve exactly these files of ${plugin.name}? [y/N] `)
-    if (!/^y(es)?$/i.test(answer?.trim() ?? '')) throw new CliExit(exitCodes.denied, `error: ${plugin.name} was not approved`)
-  }
+  printDifference(context, differenceOf(plugins, plugin))
+  const answer = yes || (await confirmed(context, `Approve exactly these files of ${plugin.name}? [y/N] `))
+  if (answer === undefined) return false
+  if (!answer) throw new CliExit(exitCodes.denied, `error: ${plugin.name} was not approved`)
   await plugins.approve(plugin.name, plugin.files.digest)
   stdout.write(`approved: ${plugin.name}\n`)
   return true

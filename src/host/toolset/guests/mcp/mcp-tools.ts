@@ -8,7 +8,7 @@ import { errorText } from '../../../../kit/errors.ts'
 import { canonical, changeTexts } from '../../../../kit/json.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import { cut, visible, visibleLines } from '../../../../kit/text.ts'
-import type { McpContent, McpPorts, McpToolDefinition } from '../../../../mcp/contract.ts'
+import type { McpContent, McpToolDefinition } from '../../../../mcp/contract.ts'
 import type { Tool, ToolResult, ToolSpec } from '../../../../runtime/port.ts'
 import { sandboxed } from '../../../../tools/confined.ts'
 import { parseDescription } from '../../../../tools/executable/description.ts'
@@ -28,10 +28,8 @@ const longestDescription = 1_500
 /** A person may be asked in the middle of a call, and needs more time than a machine. */
 const personMs = 600_000
 
-export type McpToolOptions = { readonly auth?: (server: McpServer) => McpPorts['auth'] }
-
 /** Returns a source that looks at the book and the configuration before each turn; it reports each finding once. */
-export function mcpTools(setup: Setup, options: McpToolOptions = {}): ToolSource {
+export function mcpTools(setup: Setup): ToolSource {
   const store = openDefinitions(setup.paths.home)
   const state: { key?: string; tools: readonly SourcedTool[] } = { tools: [] }
   const reported = new Set<string>()
@@ -65,7 +63,7 @@ export function mcpTools(setup: Setup, options: McpToolOptions = {}): ToolSource
       const key = JSON.stringify(offered.map(({ server, digest }) => [server.key, sha256(startText(server)), digest]))
       if (state.key !== key) {
         const tools = distinct(
-          offered.flatMap((one) => toolOf({ ...one, setup, deps, options, tell }) ?? []),
+          offered.flatMap((one) => toolOf({ ...one, setup, deps, tell }) ?? []),
           tell,
         )
         Object.assign(state, { key, tools: withFinder(tools) })
@@ -93,7 +91,6 @@ type Offered = {
   readonly version: string
   readonly setup: Setup
   readonly deps: ToolDeps
-  readonly options: McpToolOptions
   readonly tell: (line: string) => void
 }
 
@@ -142,12 +139,12 @@ function whyChanged({ server, definition, digest, setup }: Offered): string | un
   return tool === 'approved' ? undefined : `the tool ${server.id}/${definition.name} is ${tool}; ${approve(server.id)}`
 }
 
-async function invoke({ server, definition, digest, setup, deps, options }: Offered, ...[input, { signal }]: Parameters<Tool['invoke']>) {
+async function invoke({ server, definition, digest, setup, deps }: Offered, ...[input, { signal }]: Parameters<Tool['invoke']>) {
   const { id } = server
   const { name } = definition
   const { guests = {}, sandboxOn, maxOutputBytes: maxBytes, ask } = deps
   guests.mcp ??= createConnections()
-  const live = await guests.mcp.use(server, { setup, sandboxOn, maxBytes, auth: options.auth }, signal)
+  const live = await guests.mcp.use(server, { setup, sandboxOn, maxBytes }, signal)
   if ('why' in live) return fail(`the MCP server ${id}: ${visible(live.why)}${live.needsLogin ? `; run: braidclaw mcp login ${id}` : ''}`)
   const digests = await live.digests(signal)
   if ('why' in digests) return fail(`the MCP server ${id}: ${visible(digests.why)}`)

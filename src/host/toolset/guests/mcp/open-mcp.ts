@@ -6,7 +6,7 @@ import { errnoOf } from '../../../../kit/errors.ts'
 import { isJsonObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import { didYouMean, quote } from '../../../../kit/text.ts'
-import type { McpConnection, McpFailure, McpPorts, McpToolDefinition } from '../../../../mcp/contract.ts'
+import type { McpConnection, McpFailure, McpToolDefinition } from '../../../../mcp/contract.ts'
 import type { ChangeSet } from '../../../../runtime/changes.ts'
 import type { SandboxKind } from '../../../../sandbox/contract.ts'
 import type { Setup } from '../../../api.ts'
@@ -57,8 +57,6 @@ export type McpItem = {
 export type OpenMcpOptions = {
   readonly setup: Setup
   readonly sandbox?: SandboxKind
-  /** Returns what logs in at a server; absent: no server gets a token. */
-  readonly auth?: (server: McpServer) => McpPorts['auth']
   /** The connections of the host; absent: they are this object's own, and end with it. */
   readonly connections?: McpConnections
 }
@@ -66,14 +64,13 @@ export type OpenMcpOptions = {
 export type Mcp = ReturnType<typeof openMcp>
 
 /** Nothing starts before a method says that it starts a server. Close it after use. */
-export function openMcp({ setup, sandbox = 'auto', auth, connections }: OpenMcpOptions) {
+export function openMcp({ setup, sandbox = 'auto', connections }: OpenMcpOptions) {
   const { home } = setup.paths
   const store = openDefinitions(home)
   const own = connections ?? createConnections()
   const policy = policyOf(setup.config, setup.paths, setup.context.env)
   const deps = {
     setup,
-    auth,
     maxBytes: setup.config.limits.maxResultBytes,
     sandboxOn: (workspace: string) => createConfinement(sandbox, { setup, policy: { ...policy, workspace } }),
   }

@@ -5,6 +5,7 @@
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { lazy } from '../../../../kit/lazy.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import type {
   Connect,
@@ -39,12 +40,7 @@ export type LiveServer = {
   digests(signal: AbortSignal): Promise<ReadonlyMap<string, string> | McpFailure>
 }
 
-export type ConnectionDeps = {
-  readonly setup: Setup
-  readonly sandboxOn: ToolDeps['sandboxOn']
-  readonly auth?: ((server: McpServer) => McpPorts['auth']) | undefined
-  readonly maxBytes: number
-}
+export type ConnectionDeps = { readonly setup: Setup; readonly sandboxOn: ToolDeps['sandboxOn']; readonly maxBytes: number }
 
 export type McpConnections = {
   /** Opens the connection, or returns the open one. Never rejects. */
@@ -174,7 +170,7 @@ function digestsOf(tools: readonly McpToolDefinition[]): ReadonlyMap<string, str
   return new Map(tools.map((tool) => [tool.name, toolDigest(tool)]))
 }
 
-async function definitionsOf(connection: McpConnection, signal: AbortSignal): Promise<Definitions | McpFailure> {
+export async function definitionsOf(connection: McpConnection, signal: AbortSignal): Promise<Definitions | McpFailure> {
   const { server } = connection
   const has = (list: McpListName) => server.offers.includes(list)
   const none = { items: [], refused: [] }
@@ -198,12 +194,13 @@ function placeOf({ key, permissions }: McpServer, { workspace }: Policy, { paths
 type Ports = Omit<Opening, 'kept' | 'connect' | 'signal' | 'kind'> & { readonly closed: AbortSignal }
 
 function portsOf({ server, deps, policy, own, closed }: Ports): McpPorts {
-  const { setup, auth, maxBytes } = deps
+  const { setup, maxBytes } = deps
   const { permissions, transport } = server
   const cwd = placeOf(server, policy, setup)
   const isWriter = permissions.files === 'write'
   const folders = permissions.folders.map((path) => path.replace(/^~(?=\/)/, policy.home))
-  const url = transport.kind === 'stdio' ? '' : transport.url
+  const to = expanded(server, setup)
+  const url = 'url' in to ? to.url : 'https://localhost/'
   return {
     start: (command: Extract<McpTransport, { kind: 'stdio' }>, listener) =>
       startLineProcess({
@@ -220,9 +217,18 @@ function portsOf({ server, deps, policy, own, closed }: Ports): McpPorts {
         },
       }),
     fetch: guardedFetch({ policy, url }),
-    auth: auth?.(server),
+    ...(transport.kind === 'stdio' ? {} : { auth: tokensOf(server, setup) }),
     version: setup.context.version ?? '0',
     maxBytes,
     callTimeoutMs: setup.config.limits.toolTimeoutS * 1_000,
+  }
+}
+
+/** Loads the login with the first request to a server at an address. */
+function tokensOf(server: McpServer, setup: Setup): McpPorts['auth'] {
+  const tokens = lazy(async () => (await import('./mcp-login.ts')).tokensFor(server, setup))
+  return {
+    token: async () => (await tokens.get())?.token(),
+    onUnauthorized: async (refused) => (await tokens.get())?.onUnauthorized?.(refused),
   }
 }

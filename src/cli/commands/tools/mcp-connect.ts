@@ -1,0 +1,242 @@
+/** Implements `mcp add | test | approve | login | logout`: the commands that connect to an MCP server, and ask what it may do. */
+
+import { terminalPrompt } from '../../../channels/terminal/audience.ts'
+import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { onInterrupt } from '../../../channels/terminal/signals.ts'
+import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
+import { loginMcp, loginOf, logoutMcp } from '../../../host/toolset/guests/mcp/mcp-login.ts'
+import { offeredName } from '../../../host/toolset/guests/mcp/mcp-tools.ts'
+import { type Mcp, type McpStatus, openMcp } from '../../../host/toolset/guests/mcp/open-mcp.ts'
+import { tryServer } from '../../../host/toolset/guests/mcp/trial-run.ts'
+import { count, visible } from '../../../kit/text.ts'
+import { connect } from '../../../mcp/client/connect.ts'
+import type { McpFailure } from '../../../mcp/contract.ts'
+import { spawnPlain } from '../../../tools/process.ts'
+import { command, type Flags, type Given } from '../../args/command.ts'
+import { jsonFlag, sandboxFlag } from '../../args/turn-flags.ts'
+import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
+import { describe, factsOf, known } from './mcp.ts'
+import { confirmed, line, permissionLines, printDifference } from './plugin.ts'
+import { run as runTool } from './tool-run.ts'
+
+type Opened = { readonly context: CliContext; readonly setup: CliSetup; readonly mcp: Mcp; readonly signal: AbortSignal }
+
+async function withMcp(
+  context: CliContext,
+  { sandbox }: Given<typeof sandboxFlag>,
+  work: (opened: Opened) => Promise<void>,
+): Promise<void> {
+  const setup = loadSetup(context)
+  const mcp = openMcp({ setup, ...(sandbox ? { sandbox } : {}) })
+  const stop = new AbortController()
+  const interrupt = onInterrupt(() => stop.abort())
+  try {
+    await work({ context, setup, mcp, signal: AbortSignal.any([stop.signal, interrupt.signal]) })
+  } finally {
+    interrupt.stop()
+    await mcp.close()
+  }
+}
+
+const yesFlag = { yes: { type: 'boolean', about: 'Approve it without a question' } } as const satisfies Flags
+const addFlags = {
+  files: { type: 'choice', values: ['none', 'read', 'write'], about: 'Its access to the workspace (default: none)' },
+  folder: { type: 'text', many: true, about: 'A folder that it may read, too; may be repeated' },
+  host: { type: 'text', many: true, about: 'A host that it may reach; may be repeated' },
+  variable: { type: 'text', many: true, about: 'A variable of the environment that it gets; may be repeated' },
+  header: { type: 'text', many: true, about: 'A header for an address, as NAME=${VARIABLE}; may be repeated' },
+  ...yesFlag,
+  ...sandboxFlag,
+} as const satisfies Flags
+
+export const add = command({
+  flags: addFlags,
+  args: {
+    id: { type: 'text', about: 'What the server is called here' },
+    words: { type: 'text', many: true, about: 'Its command, after "--", or its address' },
+  },
+  examples: [
+    ['memory -- npx -y @modelcontextprotocol/server-memory', 'a program of this machine'],
+    ['docs https://mcp.example.org/mcp', 'a server at an address'],
+    ['files --folder ~/notes -- mcp-server-filesystem ~/notes', 'with a folder'],
+  ],
+  exits: [3],
+  run: (context, flags, { id, words }) =>
+    withMcp(context, flags, async (opened) => {
+      const { files, folder = [], host = [], variable = [], header = [] } = flags
+      const [first = ''] = words
+      const isAddress = words.length === 1 && /^https?:\/\//i.test(first)
+      const headers = Object.fromEntries(header.map((each) => [each.split('=')[0] ?? '', each.slice(each.indexOf('=') + 1)]))
+      const permissions = { files: files ?? 'none', folders: [...folder], hosts: [...host], variables: [...variable] }
+      const command = { command: first, args: words.slice(1), permissions }
+      const { mcp, setup, signal } = opened
+      const server = mcp.add(id, isAddress ? { url: first, headers } : command)
+      context.process.stdout.write(`added: ${visible(id)} (${line(server.origin)})\n`)
+      if (!flags.yes && terminalPrompt(context) === undefined)
+        return void context.process.stderr.write(`it may not run yet; approve it: braidclaw mcp approve ${id}\n`)
+      const isTried =
+        !isAddress &&
+        !flags.yes &&
+        (await confirmed(context, 'Run it once without network, on a view that is dropped, to see what it needs? [y/N] '))
+      if (isTried) {
+        const tried = await tryServer({ setup, server, sandbox: flags.sandbox ?? 'auto', connect, signal })
+        if ('why' in tried) context.process.stderr.write(`it was not tried: ${line(tried.why)}\n`)
+        else {
+          showTrial(context, tried)
+          return approveNow(opened, id, { permissions: tried.proposed, isSeen: !('why' in tried.found) })
+        }
+      }
+      await approveNow(opened, id, { yes: flags.yes })
+    }),
+})
+
+function showTrial(
+  { process: { stdout } }: CliContext,
+  { found, touched, proposed }: Exclude<Awaited<ReturnType<typeof tryServer>>, McpFailure>,
+): void {
+  const said = 'why' in found ? `it did not start: ${line(found.why)}` : `it offers ${count(found.tools.length, 'tool')}`
+  const changes = touched
+    .slice(0, 20)
+    .map(({ path, before }) => `  ${before === undefined ? 'made      ' : 'changed   '} ${line(path)} (dropped)`)
+  const lines = [
+    `tried: ${said}`,
+    ...changes,
+    'it seems to need:',
+    ...permissionLines(proposed),
+    `  folders    ${line(proposed.folders.join(', ')) || 'none'}`,
+  ]
+  stdout.write(lines.map((each) => `${each}\n`).join(''))
+}
+
+type Approving = {
+  readonly yes?: boolean | undefined
+  readonly permissions?: McpStatus['server']['permissions']
+  readonly isSeen?: boolean
+  readonly tools?: readonly string[]
+}
+
+/** Asks once before the server starts with its permissions, unless it has already said what it offers, and once before its tools are offered. */
+async function approveNow(opened: Opened, id: string, { yes, permissions, isSeen, tools }: Approving): Promise<void> {
+  const { context, mcp, signal, setup } = opened
+  const { stdout } = context.process
+  const mayAsk = async (question: string) => {
+    const answer = yes || (await confirmed(context, question))
+    if (answer === undefined)
+      throw new CliExit(exitCodes.approval_needed, `error: nobody can be asked here; approve it with: braidclaw mcp approve ${id} --yes`)
+    if (!answer) throw new CliExit(exitCodes.denied, `error: ${id} was not approved`)
+  }
+  const before = mcp.status(id)
+  const isRemote = before.server.transport.kind !== 'stdio'
+  if (!isSeen && before.state !== 'approved') {
+    stdout.write(describe(permissions ? { ...before, server: { ...before.server, permissions } } : before))
+    if (!isRemote || before.server.project !== undefined) await mayAsk(`Let ${id} start with these permissions? [y/N] `)
+  }
+  if (before.state !== 'approved' && (!isSeen || permissions !== undefined)) await mcp.allowStart(id, permissions)
+  const found = isSeen ? mcp.status(id) : await mcp.probe(id, signal)
+  if ('why' in found && found.needsLogin && (await confirmed(context, `${id} wants a login. Log in now? [y/N] `))) {
+    await login(opened, id, {})
+    return approveNow(opened, id, { yes, permissions, tools })
+  }
+  if ('why' in found) throw commandError(`${id}: ${line(found.why)}`)
+  stdout.write(describe(found))
+  if (setup.config !== undefined && before.seen !== undefined) printDifference(context, mcp.difference(id))
+  await mayAsk(`Approve exactly these ${count((tools ?? found.tools).length, 'tool')} of ${id}? [y/N] `)
+  await mcp.approve(id, found, tools)
+  stdout.write(`approved: ${visible(id)}\n`)
+}
+
+export const approve = command({
+  flags: { ...yesFlag, ...sandboxFlag },
+  args: { ...known, tools: { type: 'text', many: true, optional: true, about: 'Only these of its tools' } },
+  examples: [
+    ['memory', 'shows what it may do and what changed, and asks'],
+    ['memory read_graph --yes', 'approves this tool alone'],
+  ],
+  exits: [3, 4],
+  run: (context, flags, { id, tools = [] }) =>
+    withMcp(context, flags, (opened) => approveNow(opened, id, { yes: flags.yes, ...(tools.length > 0 ? { tools } : {}) })),
+})
+
+export const test = command({
+  flags: { ...jsonFlag, ...sandboxFlag },
+  args: {
+    ...known,
+    tool: { type: 'text', optional: true, about: 'A tool to call, through the gate' },
+    input: { type: 'text', optional: true, about: 'Its arguments, a JSON object (default: {})' },
+  },
+  examples: [
+    ['memory', 'connects, and lists what it offers'],
+    [`memory search_nodes '{"query":"Bern"}'`, 'calls an approved tool'],
+  ],
+  exits: [3, 4],
+  run: (context, flags, { id, tool, input = '{}' }) =>
+    withMcp(context, flags, async ({ mcp, signal }) => {
+      if (tool !== undefined)
+        return runTool.run(context, { json: input, ...(flags.sandbox ? { sandbox: flags.sandbox } : {}) }, { name: offeredName(id, tool) })
+      const found = await mcp.probe(id, signal)
+      if ('why' in found) throw commandError(`${id}: ${line(found.why)}`)
+      context.process.stdout.write(flags.json ? `${JSON.stringify(factsOf(found))}\n` : describe(found))
+    }),
+})
+
+const loginFlags = {
+  clientId: { type: 'text', about: 'A client that was registered by hand, or the https address of its metadata' },
+  clientSecretVariable: { type: 'text', about: 'The variable with the secret of that client' },
+  scope: { type: 'text', about: 'Scopes to ask for besides those that the server names' },
+} as const satisfies Flags
+
+export const logIn = command({
+  flags: loginFlags,
+  args: known,
+  examples: [['docs', 'opens the page of the server, and waits; over ssh, paste the address at which the browser ends']],
+  run: (context, flags, { id }) => withMcp(context, {}, (opened) => login(opened, id, flags)),
+})
+
+function loginFor({ mcp, setup }: Opened, id: string) {
+  const found = loginOf(mcp.find(id), setup)
+  if (found === undefined) throw usageError(`${id} has no address, so it wants no login`)
+  return found
+}
+
+async function login(opened: Opened, id: string, { clientId, clientSecretVariable, scope }: Given<typeof loginFlags>): Promise<void> {
+  const { context, signal } = opened
+  const { process, env } = context
+  const client =
+    clientId === undefined
+      ? undefined
+      : { id: clientId, secret: clientSecretVariable === undefined ? undefined : env[clientSecretVariable] }
+  const ask = terminalPrompt(context)
+  await loginMcp({
+    ...loginFor(opened, id),
+    client,
+    scope,
+    signal,
+    async show(address, over) {
+      process.stderr.write(`open this page, and agree there:\n${address}\n`)
+      openBrowser(context, address, over)
+      return ask?.('The browser comes back by itself. If it runs elsewhere, paste the address at which it ended: ', over)
+    },
+  })
+  process.stdout.write(`logged in: ${visible(id)}\n`)
+}
+
+/** Does nothing over ssh or without a screen. */
+function openBrowser({ env }: CliContext, address: string, signal: AbortSignal): void {
+  const own = env.BROWSER || (env.DISPLAY || env.WAYLAND_DISPLAY ? 'xdg-open' : globalThis.process.platform === 'darwin' ? 'open' : '')
+  const program = own.startsWith('/') ? own : resolveExecutable(own)
+  if (env.SSH_CONNECTION || program === undefined) return
+  const given = Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+  void spawnPlain({ argv: [program, address], cwd: '/', env: given, signal, onOutput: () => undefined })
+}
+
+export const logOut = command({
+  args: known,
+  examples: [['docs', 'takes the tokens back at the server, and forgets them here']],
+  run: (context, _flags, { id }) =>
+    withMcp(context, {}, async (opened) => {
+      const { wasLoggedIn, why } = await logoutMcp(loginFor(opened, id))
+      if (why !== undefined) context.process.stderr.write(`warning: the tokens stay valid at the server: ${line(why)}\n`)
+      context.process.stdout.write(wasLoggedIn ? `logged out: ${visible(id)}\n` : `${visible(id)}: nobody was logged in\n`)
+    }),
+})
