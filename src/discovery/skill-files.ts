@@ -13,7 +13,15 @@ export type SkillMetadata = Readonly<Record<'name' | 'description' | 'location' 
   readonly allowedTools?: readonly string[] | undefined
 }
 
-type Skill = { readonly skill: SkillMetadata; readonly body: string; readonly warnings: readonly string[] }
+export type Skill = { readonly skill: SkillMetadata; readonly body: string; readonly warnings: readonly string[] }
+
+export type ParseSkill = Awaited<ReturnType<typeof loadSkillParser>>
+
+/** Loads the reader of YAML. */
+export async function loadSkillParser() {
+  const { parse } = await import('yaml')
+  return (text: string, location: string) => parseSkill(text, location, parse)
+}
 
 /** Returns the skill, or why there is none: only a missing description and YAML that stays unreadable make it unusable. Never throws. */
 function parseSkill(text: string, location: string, parse: ParseYaml): Skill | string {
@@ -75,20 +83,20 @@ type SkillRoot = Readonly<Record<'root' | 'path' | 'source', string>> & { readon
 
 export type FoundSkill = Skill & { readonly source: string }
 
-const maxBytes = 262_144
+export const maxSkillBytes = 262_144
 
 /** Reads the skills of several folders; of two with one name the first counts, and a notice names the other. */
 export async function readSkills(roots: readonly SkillRoot[]) {
-  const { parse } = await import('yaml')
+  const parse = await loadSkillParser()
   const [skills, notices]: [Map<string, FoundSkill>, string[]] = [new Map(), []]
   for (const { root, path, source, files, within } of roots) {
     const { found, notices: unsearched } = findFiles(join(root, path), { names: ['SKILL.md'], isLeaf: true, within })
     notices.push(...unsearched)
     for (const each of found) {
       const location = join(root, path, each)
-      const text = files.readText(join(path, each), { maxBytes })
-      const read = text.ok ? parseSkill(text.text, location, parse) : text.message
-      if (text.ok && text.more) notices.push(`${location}: only the first ${maxBytes} of ${text.size} bytes are read`)
+      const text = files.readText(join(path, each), { maxBytes: maxSkillBytes })
+      const read = text.ok ? parse(text.text, location) : text.message
+      if (text.ok && text.more) notices.push(`${location}: only the first ${maxSkillBytes} of ${text.size} bytes are read`)
       if (typeof read === 'string') notices.push(`${location} is not a usable skill: ${read}`)
       if (typeof read === 'string') continue
       notices.push(...read.warnings.map((warning) => `${location}: ${warning}`))

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { chmodSync, existsSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { type TarMember, tarOf } from '../../src/host/toolset/guests/plugins/tar.fixture.ts'
+import { type TarMember, tarOf } from '../../src/host/toolset/guests/folders/tar.fixture.ts'
 import type { Nest } from '../support/cli.ts'
 import { echoManifest } from '../support/echo-plugin.ts'
 import { needs } from '../support/needs.ts'
@@ -58,7 +58,7 @@ real('git: links that lead out, redirects, passwords, odd references and unliste
     expect([code, installed(at)]).toEqual([1, []])
     return stderr
   }
-  expect(await why(`git+${server().url}`)).toContain('the link "secret" leads to "/etc/passwd", out of the plugin')
+  expect(await why(`git+${server().url}`)).toContain('the link "secret" leads to "/etc/passwd", out of its folder')
   expect(await why(`git+${server().url.replace('/project', '/moved/project')}`)).toContain(
     'the server redirects to another address, which is not followed',
   )
@@ -125,7 +125,7 @@ test.each([
   ],
   ['a redirect to another host', { members: good, redirect: 'http://localhost:1/x.tgz' }, 'an installation goes to no other host'],
   ['an archive at another host', { members: good, tarball: 'http://localhost:1/x.tgz' }, 'an installation goes to no other host'],
-  ['a link that leads out', { members: [...good, { name: 'package/l', type: '2', link: '/etc/passwd' }] }, 'out of the plugin'],
+  ['a link that leads out', { members: [...good, { name: 'package/l', type: '2', link: '/etc/passwd' }] }, 'out of its folder'],
   ['a set-user-ID program', { members: [...good, { name: 'package/su', mode: 0o6755 }] }, 'is a set-user-ID or set-group-ID program'],
   [
     '100,000 files',
@@ -142,8 +142,8 @@ test.each([
 
 test('npm: a version that is not exact, and a package that is not there', async () => {
   using on = registry({ members: good })
-  for (const source of ['npm:echo', 'npm:echo@latest', 'npm:echo@^1.0.0', 'npm:../../etc@1', 'npm:a b@1.0.0'])
-    expect((await on.install(source)).stderr).toContain('is not npm:NAME@VERSION with an exact version')
+  for (const source of ['npm:echo@latest', 'npm:echo@^1.0.0', 'npm:../../etc@1', 'npm:a b@1.0.0'])
+    expect((await on.install(source)).stderr).toContain('is not npm:NAME, or npm:NAME@VERSION with an exact version')
   expect(on.seen).toEqual([])
   expect((await on.install('npm:echo@2.0.0')).stderr).toContain('answered 404')
 })

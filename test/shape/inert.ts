@@ -34,6 +34,8 @@ const MAKERS = new Set([
   // src/cli/args/command.ts: it returns its argument.
   'command',
   'controlCommand',
+  // src/cli/commands/tools/folder-commands.ts: it calls `command` for each.
+  'folderCommands',
 ])
 const NAMESPACES = new Set(['Object', 'Array', 'Math', 'JSON', 'Symbol', 'String', 'Number', 'BigInt', 'Uint8Array', 'Buffer'])
 /** Members of allowed objects that have effects: they change or read state outside. */

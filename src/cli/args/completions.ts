@@ -8,8 +8,10 @@ import { openKeptChanges } from '../../host/records/integrity/open-kept-changes.
 import { agentsOf } from '../../host/setup/agent-profile.ts'
 import { policyOf } from '../../host/setup/effective-policy.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
+import { workspaceOf } from '../../host/setup/workspace-folder.ts'
 import { configuredServers } from '../../host/toolset/guests/mcp/configured-servers.ts'
 import { openPlugins } from '../../host/toolset/guests/plugins/plugins.ts'
+import { openSkills } from '../../host/toolset/guests/skills/skills.ts'
 import { createToolRuntime } from '../../host/toolset/tool-executor.ts'
 import { findSops } from '../../sop/find-sops.ts'
 import type { HomeNames } from './command.ts'
@@ -35,6 +37,11 @@ const finders: { readonly [Kind in HomeNames]: (context: CliContext) => Promise<
       .list()
       .map(({ name }) => name),
   providers: async (context) => Object.keys(loadSetup(context).config.providers.models),
+  async skills(context) {
+    const setup = loadSetup(context)
+    const { skills } = await (await openSkills(setup, workspaceOf(setup))).findAll()
+    return skills.map(({ skill }) => skill.name)
+  },
   sops: async (context) => (await findSops(loadSetup(context), new Map())).map(({ name }) => name),
   async tokens(context) {
     const setup = loadSetup(context)

@@ -192,7 +192,8 @@ const everydayCommands: Hints = {
 const strangeCommands: Hints = {
   ...{ plugins: tools, extension: tools, extensions: tools, integrations: tools, connectors: tools },
   ...{ 'mcp-server': protocols, 'app-server': protocols, acp: protocols },
-  ...{ skill: texts, skills: texts, sops: 'the procedures: braidclaw sop list', recipe: texts, recipes: texts, templates: texts },
+  ...{ skills: 'the skills: braidclaw skill list (docs/skills.md)', sops: 'the procedures: braidclaw sop list' },
+  ...{ recipe: texts, recipes: texts, templates: texts },
   ...{ hook: rules, webhooks: rules },
   wiggum: 'to work until checks pass: braidclaw agent --wiggum --check COMMAND "task"',
   ...{ cron: timed, loop: timed, heartbeat: timed },

@@ -63,7 +63,7 @@ describe('a word that is a command of another program is not asked of a model', 
   })
 
   test.each([
-    ...['skill', 'skills list', 'wiggum run', 'acp', 'eval 1+1'],
+    ...['skills list', 'wiggum run', 'acp', 'eval 1+1'],
     ...['exec hello', 'plan', 'plan my weekend', 'sessions', 'fork last', 'agents', 'agents list', 'import a.json'],
     ...['review', 'review main', 'apply x.diff', 'plugins list', 'skils list'],
     'extensions install https://example.org/x.git',

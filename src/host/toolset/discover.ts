@@ -4,14 +4,13 @@ import { relative } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
 import { createHybridIndex, type Entry, type Hit, paramsOf } from '../../discovery/hybrid-index.ts'
 import { documentEntry, readRules } from '../../discovery/linked-documents.ts'
-import { readSkills, skillEntry } from '../../discovery/skill-files.ts'
-import { isInside, openTextFiles } from '../../discovery/text-files.ts'
+import { skillEntry } from '../../discovery/skill-files.ts'
 import { cut, flat, visible } from '../../kit/text.ts'
 import type { ToolSpec } from '../../runtime/port.ts'
 import { instructionBytes, instructionNames } from '../../workspace/instruction-file.ts'
 import type { Setup } from '../api.ts'
 import { openProjectFiles } from '../setup/project-files.ts'
-import { skillFolders } from '../setup/project-instructions.ts'
+import { openSkills } from './guests/skills/skills.ts'
 
 export const discoveredKinds = ['tool', 'executable', 'skill', 'rule'] as const
 
@@ -30,12 +29,7 @@ type Discovering = { readonly workspace: string; readonly tools: readonly KnownT
 export async function openDiscovery(setup: Setup, { workspace, tools }: Discovering) {
   const trusted = createTrust(setup.paths.trustedFolders).isTrusted(workspace)
   const files = openProjectFiles(setup, workspace)
-  const roots = skillFolders(setup, workspace).map((root) =>
-    isInside(workspace, root)
-      ? { root: workspace, path: relative(workspace, root), source: 'project', files, within: workspace }
-      : { root, path: '', source: isInside(setup.paths.home, root) ? 'home' : 'user', files: openTextFiles(root) },
-  )
-  const { skills, notices } = await readSkills(roots)
+  const { skills, notices } = await (await openSkills(setup, workspace)).findAll()
   const documents = readRules(workspace, files, { names: instructionNames, maxBytes: instructionBytes })
   const index = createHybridIndex<Discovered>()
   index.put([
@@ -43,10 +37,11 @@ export async function openDiscovery(setup: Setup, { workspace, tools }: Discover
       const kind = source === 'built in' ? 'tool' : 'executable'
       return { kind, name, description, source, params: paramsOf(parameters), trusted: true }
     }),
-    ...skills.map((found) => {
+    ...skills.flatMap((found) => {
       const { location } = found.skill
-      const isOwn = found.source === 'project'
-      return { ...skillEntry(found), path: isOwn ? relative(workspace, location) : location, trusted: trusted || !isOwn }
+      const isProject = found.origin === 'project'
+      if (!isProject && !found.usable) return []
+      return [{ ...skillEntry(found), path: isProject ? relative(workspace, location) : location, trusted: found.usable }]
     }),
     ...[...documents.rules, ...documents.found].map((document) => ({ ...documentEntry(document), path: document.path, trusted })),
   ])

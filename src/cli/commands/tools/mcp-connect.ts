@@ -16,8 +16,9 @@ import { spawnPlain } from '../../../tools/process.ts'
 import { command, type Flags, type Given } from '../../args/command.ts'
 import { jsonFlag, sandboxFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
+import { confirmed, line, printDifference } from './folder-commands.ts'
 import { describe, factsOf, known } from './mcp.ts'
-import { confirmed, line, permissionLines, printDifference } from './plugin.ts'
+import { permissionLines } from './plugin.ts'
 import { run as runTool } from './tool-run.ts'
 
 type Opened = { readonly context: CliContext; readonly setup: CliSetup; readonly mcp: Mcp; readonly signal: AbortSignal }

@@ -7,7 +7,8 @@ import { count, visible } from '../../../kit/text.ts'
 import { type Arguments, command } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { printList } from '../../print-list.ts'
-import { line, permissionLines, printDifference } from './plugin.ts'
+import { line, printDifference } from './folder-commands.ts'
+import { permissionLines } from './plugin.ts'
 
 export const known = { id: { type: 'text', about: 'The id of the server', complete: 'mcp' } } as const satisfies Arguments
 const knownTool = { ...known, tool: { type: 'text', optional: true, about: 'Only this tool of it' } } as const satisfies Arguments

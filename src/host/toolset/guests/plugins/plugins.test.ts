@@ -4,7 +4,8 @@ import { expect, test } from 'bun:test'
 import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { differenceOf, openPlugins } from './plugins.ts'
+import { differenceOf } from '../folders/folder-book.ts'
+import { openPlugins } from './plugins.ts'
 
 function stage() {
   const root = mkdtempSync(join(tmpdir(), 'braidclaw-plugins-'))

@@ -9,7 +9,7 @@ import type { Setup } from '../../../api.ts'
 import { FailureError } from '../../../failure.ts'
 import { policyOf } from '../../../setup/effective-policy.ts'
 import { createConfinement } from '../../sandbox/command-sandbox.ts'
-import { copyPlugin } from './plugin-files.ts'
+import { copyFolder } from '../folders/folder-files.ts'
 import { toolsOf } from './plugin-tools.ts'
 import { checkFolder } from './plugins.ts'
 
@@ -36,7 +36,7 @@ export async function testPlugin(home: string, { folder, sandbox, setupIn }: Tes
   const env = cleanEnvironment({ home: workspace })
   const deps = { spawn, sandboxOn, env, maxOutputBytes: limits.maxResultBytes, closed: closed.signal }
   try {
-    copyPlugin(folder, copy, files.digest)
+    copyFolder(folder, copy, files.digest)
     const tools = toolsOf({ setup, deps, manifest, folder: copy, digest: files.digest, source: folder, changed: () => undefined })
     const tested: Tested[] = []
     for (const { tool, input, output } of manifest.tests) {

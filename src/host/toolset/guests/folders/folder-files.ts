@@ -1,4 +1,4 @@
-/** Reads the files of a plugin with their digests, refuses what no plugin needs, and copies them. It runs nothing. */
+/** Reads the files of a plugin or skill with their digests, refuses what neither needs, and copies them. It runs nothing. */
 
 import {
   closeSync,
@@ -21,10 +21,10 @@ import { sha256 } from '../../../../kit/sha256.ts'
 import { grouped, quote } from '../../../../kit/text.ts'
 import { FailureError } from '../../../failure.ts'
 
-/** Maps each path in the plugin to `x` for a program, `-` for another file or `l` for a link, and the digest of its content. */
+/** Maps each path in the folder to `x` for a program, `-` for another file or `l` for a link, and the digest of its content. */
 export type FileDigests = { readonly [path: string]: string }
 
-export type PluginFiles =
+export type FolderFiles =
   | { readonly ok: true; readonly digest: string; readonly files: FileDigests; readonly stamp: string }
   | { readonly ok: false; readonly why: string }
 
@@ -35,7 +35,7 @@ const mostDepth = 16
 class Refusal extends Error {}
 
 /** Never throws. `known`: an earlier result for the same folder, which is returned while no file has another stamp. */
-export function readPluginFiles(folder: string, known?: PluginFiles): PluginFiles {
+export function readFolderFiles(folder: string, known?: FolderFiles): FolderFiles {
   try {
     const entries = listEntries(folder)
     const stamp = sha256(entries.map(({ path, stamp }) => `${path}\0${stamp}`).join('\n'))
@@ -49,7 +49,7 @@ export function readPluginFiles(folder: string, known?: PluginFiles): PluginFile
 
 type Entry = { readonly path: string; readonly kind: 'file' | 'program' | 'link'; readonly stamp: string }
 
-/** @throws Refusal for what a plugin may not hold */
+/** @throws Refusal for what such a folder may not hold */
 function listEntries(folder: string): readonly Entry[] {
   const entries: Entry[] = []
   const root = realpathSync(folder)
@@ -83,14 +83,14 @@ function listEntries(folder: string): readonly Entry[] {
 function assertInside(root: string, path: string): void {
   const target = readlinkSync(join(root, path))
   const leads = `the link ${quote(path)} leads to ${quote(target)}`
-  if (isAbsolute(target)) throw new Refusal(`${leads}, out of the plugin; replace it by a copy`)
+  if (isAbsolute(target)) throw new Refusal(`${leads}, out of its folder; replace it by a copy`)
   let real: string
   try {
     real = realpathSync(join(root, path))
   } catch {
     throw new Refusal(`${leads}, which does not exist; remove it`)
   }
-  if (!real.startsWith(root + sep)) throw new Refusal(`${leads}, out of the plugin; replace it by a copy`)
+  if (!real.startsWith(root + sep)) throw new Refusal(`${leads}, out of its folder; replace it by a copy`)
 }
 
 function digestOf(folder: string, { path, kind }: Entry): string {
@@ -109,12 +109,12 @@ function digestOf(folder: string, { path, kind }: Entry): string {
  * Copies exactly the files of that digest into a folder that does not exist yet. The copy is hashed itself, so that a file that changes
  * meanwhile does not get in. @throws FailureError when it cannot
  */
-export function copyPlugin(from: string, to: string, digest: string): void {
+export function copyFolder(from: string, to: string, digest: string): void {
   const draft = join(dirname(to), `.new-${crypto.randomUUID()}`)
   try {
     mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
     cpSync(from, draft, { recursive: true, verbatimSymlinks: true, filter: (path) => path !== join(from, '.git') })
-    const copied = readPluginFiles(draft)
+    const copied = readFolderFiles(draft)
     const why = !copied.ok ? copied.why : copied.digest === digest ? undefined : 'its files changed while they were copied; try again'
     if (why !== undefined) throw new FailureError('error', `${from} cannot be copied: ${why}`)
     renameSync(draft, to)

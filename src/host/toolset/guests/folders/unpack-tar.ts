@@ -1,10 +1,10 @@
-/** Unpacks a tar archive of a stranger into an empty folder: files, folders and links, and nothing that a plugin may not hold. */
+/** Unpacks a tar archive of a stranger into an empty folder: files, folders and links, and nothing that a plugin or skill may not hold. */
 
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { grouped, quote } from '../../../../kit/text.ts'
 import { FailureError } from '../../../failure.ts'
-import { mostFiles } from './plugin-files.ts'
+import { mostFiles } from './folder-files.ts'
 
 const block = 512
 

@@ -1,4 +1,4 @@
-/** Tests what a plugin's folder may hold, and that a copy is exactly what was read. */
+/** Tests what a folder of a plugin or skill may hold, and that a copy is exactly what was read. */
 
 import { expect, test } from 'bun:test'
 import {
@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { copyPlugin, readPluginFiles } from './plugin-files.ts'
+import { copyFolder, readFolderFiles } from './folder-files.ts'
 
 function stage() {
   const root = mkdtempSync(join(tmpdir(), 'braidclaw-plugin-files-'))
@@ -28,7 +28,7 @@ function stage() {
   put('manifest.toml')
   put('bin/run', '#!/bin/sh\n', 0o755)
   const why = () => {
-    const read = readPluginFiles(folder)
+    const read = readFolderFiles(folder)
     return read.ok ? 'fine' : read.why
   }
   return { root, folder, put, why, [Symbol.dispose]: () => rmSync(root, { recursive: true, force: true }) }
@@ -37,7 +37,7 @@ function stage() {
 test('every file counts: its path, its content, whether it is a program, and where a link leads', () => {
   using at = stage()
   const digest = () => {
-    const read = readPluginFiles(at.folder)
+    const read = readFolderFiles(at.folder)
     if (!read.ok) throw new Error(read.why)
     return read.digest
   }
@@ -71,13 +71,13 @@ test('links that lead out, special files, set-user-ID programs, deep folders and
   }
   writeFileSync(join(at.root, 'secret'), 's')
   const link = (target: string) => trial(() => symlinkSync(target, join(at.folder, 'l')), 'l')
-  expect(link('/etc/passwd')).toBe('the link "l" leads to "/etc/passwd", out of the plugin; replace it by a copy')
-  expect(link('../secret')).toContain('out of the plugin')
+  expect(link('/etc/passwd')).toBe('the link "l" leads to "/etc/passwd", out of its folder; replace it by a copy')
+  expect(link('../secret')).toContain('out of its folder')
   expect(link('nowhere')).toContain('which does not exist')
   mkdirSync(join(at.folder, 'deep'))
   symlinkSync('../bin', join(at.folder, 'deep/up'))
   // By its letters this is a path of the plugin.
-  expect(link('deep/up/../../secret')).toContain('out of the plugin')
+  expect(link('deep/up/../../secret')).toContain('out of its folder')
   expect(trial(() => at.put('su', '', 0o4755), 'su')).toContain('"su" is a set-user-ID or set-group-ID program')
   expect(trial(() => Bun.spawnSync(['mkfifo', join(at.folder, 'pipe')]), 'pipe')).toContain('"pipe" is neither a file')
   expect(trial(() => at.put(`${'d/'.repeat(40)}f`), 'd')).toContain('nested more than 16 deep')
@@ -90,14 +90,14 @@ test('links that lead out, special files, set-user-ID programs, deep folders and
 test('a copy has the same digest, and a file that changes meanwhile leaves no copy', () => {
   using at = stage()
   symlinkSync('bin/run', join(at.folder, 'link'))
-  const read = readPluginFiles(at.folder)
+  const read = readFolderFiles(at.folder)
   if (!read.ok) throw new Error(read.why)
   const to = join(at.root, 'copies', 'one')
-  copyPlugin(at.folder, to, read.digest)
-  expect(readPluginFiles(to)).toMatchObject({ ok: true, digest: read.digest })
+  copyFolder(at.folder, to, read.digest)
+  expect(readFolderFiles(to)).toMatchObject({ ok: true, digest: read.digest })
   expect([lstatSync(join(to, 'link')).isSymbolicLink(), lstatSync(join(to, 'bin/run')).mode & 0o777]).toEqual([true, 0o755])
   at.put('manifest.toml', 'other')
-  expect(() => copyPlugin(at.folder, join(at.root, 'copies', 'two'), read.digest)).toThrow('changed while they were copied')
+  expect(() => copyFolder(at.folder, join(at.root, 'copies', 'two'), read.digest)).toThrow('changed while they were copied')
   expect(readdirSync(join(at.root, 'copies'))).toEqual(['one'])
   expect(readFileSync(join(to, 'manifest.toml'), 'utf8')).toBe('x')
   expect(existsSync(join(at.root, 'copies', 'two'))).toBe(false)

@@ -1,6 +1,7 @@
-/** Fetches a plugin from a git server or an npm registry into an empty folder. It runs nothing of it and follows no redirect to another host. */
+/** Fetches a plugin or skill from a git server or an npm registry into an empty folder. It runs nothing of it and follows no redirect to another host. */
 
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, realpathSync } from 'node:fs'
+import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { isObject, parseJson } from '../../../../kit/json.ts'
 import { cut, quote, visible } from '../../../../kit/text.ts'
@@ -23,11 +24,20 @@ export function isRemote(source: string): boolean {
   return /^(?:git\+|npm:)/.test(source)
 }
 
-/** `to` is an empty folder; git works in another one beside it. @throws FailureError */
-export async function fetchPlugin(setup: Setup, source: string, to: string): Promise<void> {
-  const tar = source.startsWith('npm:') ? await fromNpm(setup, source) : await fromGit(setup, source, `${to}.git`)
+/**
+ * `to` is an empty folder; git works in another one beside it. @returns the folder that `source` names after a colon behind its version
+ * (`git+URL#REF:FOLDER`), or else `to`. @throws FailureError
+ */
+export async function fetchFolder(setup: Setup, source: string, to: string): Promise<string> {
+  const [, address = source, inner = '.'] = /^(git\+[^#]*#[^:]*|npm:[^:]*):(.+)$/.exec(source) ?? []
+  const tar = address.startsWith('npm:') ? await fromNpm(setup, address) : await fromGit(setup, address, `${to}.git`)
   mkdirSync(to, { recursive: true, mode: 0o700 })
   unpackTar(tar, to)
+  try {
+    const folder = realpathSync(join(to, inner))
+    if (`${folder}/`.startsWith(`${realpathSync(to)}/`)) return folder
+  } catch {}
+  throw fail(source, `it has no folder ${quote(inner)}`)
 }
 
 function fail(source: string, why: string): FailureError {
@@ -35,8 +45,8 @@ function fail(source: string, why: string): FailureError {
 }
 
 async function fromNpm(setup: Setup, source: string): Promise<Buffer> {
-  const [, name, version] = /^npm:((?:@[\w.-]+\/)?[\w.-]+)@(\d[\w.+-]*)$/.exec(source) ?? []
-  if (name === undefined) throw fail(source, 'is not npm:NAME@VERSION with an exact version, such as npm:my-plugin@1.2.0')
+  const [, name, version = 'latest'] = /^npm:((?:@[\w.-]+\/)?[\w.-]+)(?:@(\d[\w.+-]*))?$/.exec(source) ?? []
+  if (name === undefined) throw fail(source, 'is not npm:NAME, or npm:NAME@VERSION with an exact version, such as npm:my-plugin@1.2.0')
   const policy = policyOf(setup.config, setup.paths, setup.context.env)
   const registry = URL.parse(setup.context.env.npm_config_registry || 'https://registry.npmjs.org/')
   if (registry === null) throw fail(source, 'npm_config_registry is not an address')
@@ -101,7 +111,7 @@ async function fromGit(setup: Setup, source: string, folder: string): Promise<Bu
   await run('init', '--quiet', '--bare', '--template=')
   assertDone(await runOutside({ transfer, executable: git, folder, policy, env: setup.context.env, signal, onOutput }))
   printed.stdout.length = 0
-  await run('archive', '--format=tar', '--prefix=plugin/', 'FETCH_HEAD')
+  await run('archive', '--format=tar', '--prefix=fetched/', 'FETCH_HEAD')
   if (printed.bytes > 4 * mostBytes) throw fail(source, `it has more than ${4 * mostBytes} bytes`)
   return Buffer.concat(printed.stdout)
 }

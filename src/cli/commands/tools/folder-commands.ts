@@ -1,0 +1,182 @@
+/** Makes the commands that plugins and skills share: they show, approve, install, update and remove folders of other people. */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { terminalPrompt } from '../../../channels/terminal/audience.ts'
+import type { CliContext } from '../../../channels/terminal/context.ts'
+import { differenceLines } from '../../../channels/terminal/past-changes.ts'
+import { coloured, wantsColor } from '../../../channels/terminal/printer.ts'
+import { isTerminal } from '../../../channels/terminal/tty.ts'
+import { questionFold } from '../../../host/changes/change-lines.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
+import { fetchFolder, isRemote } from '../../../host/toolset/guests/folders/fetch-folder.ts'
+import { differenceOf, type FolderBook, type GuestFolder, type SoundFolder } from '../../../host/toolset/guests/folders/folder-book.ts'
+import { cut, flat, visible } from '../../../kit/text.ts'
+import type { ChangeSet } from '../../../runtime/changes.ts'
+import { type Arguments, command, type Flags, type HomeNames } from '../../args/command.ts'
+import { jsonFlag } from '../../args/turn-flags.ts'
+import { CliExit, commandError, exitCodes } from '../../exit.ts'
+
+/** `sample` is a name for the examples, `sources` what can be installed. */
+type FolderCommands<Content extends { readonly name: string }, Book extends FolderBook<Content>> = {
+  readonly noun: 'plugin' | 'skill'
+  readonly names: HomeNames
+  readonly sample: string
+  readonly sources: string
+  open(context: CliContext): Book | Promise<Book>
+  /** Returns what the book calls a folder that the user named. */
+  nameIn?(book: Book, name: string, context: CliContext): string | Promise<string>
+  /** Returns lines that say what the folder may do. */
+  describe(folder: SoundFolder<Content>, book: Book): readonly string[]
+  facts(folder: GuestFolder<Content>, book: Book): object
+  /** Returns what else a person should know of it. */
+  notice?(folder: SoundFolder<Content>): string | undefined
+}
+
+export const yesFlag = { yes: { type: 'boolean', about: 'Approve it without a question' } } as const satisfies Flags
+
+/** Puts a text of somebody else on one line. */
+export function line(text: string): string {
+  return cut(visible(flat(text).trim()), 200)
+}
+
+export function printDifference({ process: { stdout, env } }: CliContext, set: ChangeSet | undefined): void {
+  if (set === undefined || set.changes.length === 0) return
+  stdout.write('changed since it was approved:\n')
+  stdout.write(coloured(differenceLines(set, questionFold), isTerminal(1) && wantsColor(env)))
+}
+
+/** Asks the person at the terminal. @returns undefined when nobody can be asked */
+export async function confirmed(context: CliContext, question: string): Promise<boolean | undefined> {
+  const ask = terminalPrompt(context)
+  return ask && /^y(es)?$/i.test((await ask(question))?.trim() ?? '')
+}
+
+export function folderCommands<Content extends { readonly name: string }, Book extends FolderBook<Content>>(
+  kind: FolderCommands<Content, Book>,
+) {
+  const { noun, sample } = kind
+  const known = { name: { type: 'text', about: `The name of the ${noun}`, complete: kind.names } } as const satisfies Arguments
+  const approveLine = (name: string) => `braidclaw ${noun} approve ${name}`
+  const open = async (context: CliContext, named: string) => {
+    const book = await kind.open(context)
+    return { book, name: (await kind.nameIn?.(book, named, context)) ?? named }
+  }
+
+  function print(context: CliContext, book: Book, folder: SoundFolder<Content>): void {
+    context.process.stdout.write(
+      kind
+        .describe(folder, book)
+        .map((each) => `${each}\n`)
+        .join(''),
+    )
+    printDifference(context, differenceOf(book, folder))
+  }
+
+  /** Shows what the folder may do, and asks. @returns false when nobody can be asked. @throws CliExit after a no */
+  async function approved(context: CliContext, book: Book, folder: SoundFolder<Content>, { yes = false, json = false }): Promise<boolean> {
+    const { stdout } = context.process
+    if (json) stdout.write(`${JSON.stringify(kind.facts(folder, book))}\n`)
+    else print(context, book, folder)
+    const question = `Approve exactly these files of ${visible(folder.name)}? [y/N] `
+    const answer = yes || (json ? undefined : await confirmed(context, question))
+    if (answer === undefined) return false
+    if (!answer) throw new CliExit(exitCodes.denied, `error: ${visible(folder.name)} was not approved`)
+    await book.approve(folder.name, folder.files.digest)
+    if (!json) stdout.write(`approved: ${visible(folder.name)}\n`)
+    return true
+  }
+
+  /** Copies a folder into the home, in place of the one of the name `replace`, and asks whether it may be used. */
+  async function copied(context: CliContext, flags: { yes?: boolean; json?: boolean }, from: string, replace?: string): Promise<void> {
+    const book = await kind.open(context)
+    const place = mkdtempSync(join(tmpdir(), `braidclaw-${noun}-`))
+    let name: string
+    try {
+      const fetched = isRemote(from) ? await fetchFolder(loadSetup(context), from, join(place, noun)) : from
+      name = await book.install(fetched, from, replace)
+    } finally {
+      rmSync(place, { recursive: true, force: true })
+    }
+    const folder = book.sound(name)
+    if (!flags.json) context.process.stdout.write(`installed: ${folder.folder}\n`)
+    if (folder.state === 'approved' && !flags.json) context.process.stdout.write('it is approved already, with exactly these files\n')
+    else if (!(await approved(context, book, folder, flags)))
+      context.process.stderr.write(`it is not used yet; approve it with: ${approveLine(name)}\n`)
+  }
+
+  /** Makes a command that changes what is kept of one folder. */
+  const change = (does: string, work: (book: Book, name: string) => Promise<unknown>, done: string) =>
+    command({
+      args: known,
+      examples: [[sample, does]],
+      async run(context, _flags, { name: named }) {
+        const { book, name } = await open(context, named)
+        await work(book, name)
+        context.process.stdout.write(`${done}: ${visible(named)}\n`)
+      },
+    })
+
+  const flags = { ...yesFlag, ...jsonFlag }
+  return {
+    show: command({
+      flags: jsonFlag,
+      args: known,
+      examples: [[sample, 'what it may do, and what changed since it was approved']],
+      async run(context, { json = false }, { name: named }) {
+        const { book, name } = await open(context, named)
+        if (json) return void context.process.stdout.write(`${JSON.stringify(kind.facts(book.find(name), book))}\n`)
+        const folder = book.sound(name)
+        print(context, book, folder)
+        const notice = kind.notice?.(folder)
+        if (notice !== undefined) context.process.stdout.write(`${notice}\n`)
+      },
+    }),
+    approve: command({
+      flags,
+      args: known,
+      examples: [
+        [sample, 'shows what it may do and what changed, and asks'],
+        [`${sample} --yes`, 'approves the files that are there now'],
+      ],
+      exits: [4],
+      async run(context, given, { name: named }) {
+        const { book, name } = await open(context, named)
+        if (await approved(context, book, book.sound(name), given)) return
+        throw new CliExit(
+          exitCodes.approval_needed,
+          `error: nobody can be asked here; approve it with: ${approveLine(visible(named))} --yes`,
+        )
+      },
+    }),
+    install: command({
+      flags,
+      args: { source: { type: 'text', about: kind.sources } },
+      examples: [
+        [`./${sample}`, 'copies the folder, shows what it may do, and asks'],
+        [`./${sample} --yes`, 'approves it, too'],
+        [`git+https://example.org/${sample}.git#v1.0`, 'one commit of a repository'],
+        [`npm:${sample}@1.0.0`, 'a package, without its scripts'],
+      ],
+      exits: [3],
+      run: (context, given, { source }) => copied(context, given, isRemote(source) ? source : resolve(context.cwd, source)),
+    }),
+    update: command({
+      flags,
+      args: known,
+      examples: [[sample, 'fetches it again from where it came, shows what changed, and asks']],
+      exits: [3],
+      async run(context, given, { name: named }) {
+        const { book, name } = await open(context, named)
+        const { entry } = book.find(name)
+        if (entry?.source === undefined)
+          throw commandError(`${visible(named)} was not installed by a command; change its files, then approve it`)
+        return copied(context, given, entry.source, name)
+      },
+    }),
+    remove: change('deletes its folder and forgets the approval', (book, name) => book.remove(name), 'removed'),
+    enable: change('it is used again', (book, name) => book.enable(name, true), 'enabled'),
+    disable: change('it is not used any more', (book, name) => book.enable(name, false), 'disabled'),
+  }
+}
