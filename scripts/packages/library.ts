@@ -63,7 +63,7 @@ async function bundle({ entries: all, outdir, target }: BundleOptions): Promise<
   await Bun.build({
     entrypoints: Object.keys(stubs),
     files: { ...stubs, [stub('deferred')]: `export const load = { ${loaders.join(',\n')} }\n` },
-    ...{ root, outdir, target, format: 'esm', splitting: true, splitRequire: false },
+    ...{ root, outdir, target, format: 'esm', splitting: true, splitRequire: false, minChunkSize: 65_536 },
     minify: { syntax: true, whitespace: true, identifiers: false },
     naming: { entry: '[name].js', chunk: 'chunk-[hash].js' },
     plugins: [

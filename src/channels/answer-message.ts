@@ -76,7 +76,8 @@ export function createAnswers({ log, answering, questions, schedules, sops, trou
       ...turn,
       show: (event) => note(report, event),
       onGate: message.asks ? (gateId, proposal) => questions.ask(message, { conversation, gateId, proposal }) : refusedBy(conversation),
-    })
+    }).catch(refusalOf)
+    if (typeof ending === 'string') return { text: `[${ending}]` }
     if (ending.code !== 'answered') log('warn', 'turn not answered', { from, channel, code: ending.code, why: ending.message })
     return replyOf({ ending, ...report, open: conversation.unanswered() })
   }

@@ -27,8 +27,10 @@ const advice: { readonly [rule: string]: string } = {
   'egress.rule_of_two': nobody,
 }
 
+/** A prompt that names a command of the person, the project or a skill begins the turn of that command. @throws FailureError `usage` for a misspelled one */
 export async function takeTurn({ conversation, prompt, continues, show, onGate, isStopped = () => false }: ChannelTurn): Promise<Ending> {
-  for await (const event of conversation.run(prompt, undefined, continues)) {
+  const asked = continues || !prompt.startsWith('/') ? undefined : (await conversation.commands())?.turnOf(prompt)
+  for await (const event of conversation.run(asked?.prompt ?? prompt, undefined, continues, asked?.allowedTools)) {
     show(event)
     const proposal = event.type === 'approval_gate' ? conversation.gate(event.gateId) : undefined
     if (event.type === 'approval_gate' && proposal) {

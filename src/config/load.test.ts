@@ -196,7 +196,14 @@ describe('what holds', () => {
         telegram: { enabled: false, tokenEnv: 'TELEGRAM_BOT_TOKEN', profile: 'chat', users: [], approvers: [], ...photos },
         http: { enabled: false, host: '127.0.0.1', port: 4127, allowedHosts: [], profile: 'chat' },
       },
-      tools: { dir: `/home/ann/.braidclaw/tools`, executables: [], env: ['SHELLCLAW_STUB'], backend: 'native', browser: false },
+      tools: {
+        dir: `/home/ann/.braidclaw/tools`,
+        executables: [],
+        env: ['SHELLCLAW_STUB'],
+        backend: 'native',
+        skillsBytes: 4096,
+        browser: false,
+      },
       memory: {
         backend: 'sqlite',
         path: '/home/ann/.braidclaw/memory.sqlite',

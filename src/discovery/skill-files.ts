@@ -19,15 +19,26 @@ export type ParseSkill = Awaited<ReturnType<typeof loadSkillParser>>
 
 /** Loads the reader of YAML. */
 export async function loadSkillParser() {
+  const split = await loadFrontMatter()
+  return (text: string, location: string) => parseSkill(split(text), location)
+}
+
+type FrontMatter = { readonly fields?: { readonly [name: string]: unknown }; readonly broken?: string | undefined; readonly body: string }
+
+/** Returns what splits a text into the fields of its front matter, what is wrong with them, and the text below. */
+export async function loadFrontMatter(): Promise<(text: string) => FrontMatter> {
   const { parse } = await import('yaml')
-  return (text: string, location: string) => parseSkill(text, location, parse)
+  return (text) => {
+    const [, head, body = ''] = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n([\s\S]*))?$/.exec(text) ?? []
+    if (head === undefined) return { body: text }
+    const [fields, broken] = fieldsOf(head, parse)
+    return { fields, broken, body }
+  }
 }
 
 /** Returns the skill, or why there is none: only a missing description and YAML that stays unreadable make it unusable. Never throws. */
-function parseSkill(text: string, location: string, parse: ParseYaml): Skill | string {
-  const [, head, body = ''] = /^\uFEFF?---[ \t]*\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n([\s\S]*))?$/.exec(text) ?? []
-  if (head === undefined) return 'it does not begin with "---", a name and a description'
-  const [fields, broken] = fieldsOf(head, parse)
+function parseSkill({ fields, broken, body }: FrontMatter, location: string): Skill | string {
+  if (fields === undefined && broken === undefined) return 'it does not begin with "---", a name and a description'
   if (fields === undefined) return `its YAML cannot be read: ${broken}`
   const skillDir = dirname(location)
   const description = textOf(fields.description)?.trim() ?? ''
@@ -43,9 +54,14 @@ function parseSkill(text: string, location: string, parse: ParseYaml): Skill | s
   const skill = {
     ...{ name, description, location, skillDir, license: textOf(license), compatibility: textOf(compatibility) },
     metadata: isObject(metadata) ? Object.fromEntries(Object.entries(metadata).map(([key, one]) => [key, textOf(one) ?? ''])) : undefined,
-    allowedTools: (Array.isArray(tools) ? tools.join(' ') : textOf(tools))?.split(/[\s,]+/),
+    allowedTools: wordsOf(tools),
   }
   return { skill, body: body.trim(), warnings: Object.entries(faults).flatMap(([fault, isThere]) => (isThere ? [fault] : [])) }
+}
+
+/** Splits a list such as `Read, Bash(git add:*)`, whose parentheses may hold spaces. */
+export function wordsOf(list: unknown): readonly string[] | undefined {
+  return (Array.isArray(list) ? list.join(' ') : textOf(list))?.match(/[^\s,(]+(?:\([^)]*\))?/g) ?? undefined
 }
 
 type ParseYaml = typeof import('yaml').parse
@@ -68,7 +84,7 @@ function fieldsOf(head: string, parse: ParseYaml): readonly [fields?: { readonly
   return [undefined, faults[0]]
 }
 
-function textOf(value: unknown): string | undefined {
+export function textOf(value: unknown): string | undefined {
   return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined
 }
 

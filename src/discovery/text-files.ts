@@ -49,13 +49,19 @@ export function isInside(root: string, path: string): boolean {
   return !/^\.\.([/\\]|$)/.test(way) && !isAbsolute(way)
 }
 
-/** In each folder the first of `names` is found; below it nothing is looked for if `isLeaf`. Links are followed only to folders in `within`. */
-type Finding = { readonly names: readonly string[]; readonly within?: string | undefined; readonly isLeaf?: boolean }
+/**
+ * In each folder the first of `names` is found, or with `ending` every file whose name ends so; below it nothing is looked for if `isLeaf`.
+ * Links are followed only to folders in `within`.
+ */
+type Finding = { readonly names?: readonly string[]; readonly ending?: string } & {
+  readonly within?: string | undefined
+  readonly isLeaf?: boolean
+}
 
 const [maxDepth, maxFolders] = [6, 2_000]
 
 /** Returns paths from the root, upper folders first, at most 6 folders deep and of 2,000 folders; names what it leaves out. */
-export function findFiles(root: string, { names, within, isLeaf = false }: Finding) {
+export function findFiles(root: string, { names = [], ending, within, isLeaf = false }: Finding) {
   const [found, notices, seen]: [string[], string[], Set<string>] = [[], [], new Set()]
   const queue = ['']
   for (const path of queue) {
@@ -68,9 +74,11 @@ export function findFiles(root: string, { names, within, isLeaf = false }: Findi
     if (seen.size >= maxFolders)
       return { found, notices: [...notices, `${root} has more than ${maxFolders} folders; the rest is not searched`] }
     seen.add(folder.real)
-    const name = names.find((one) => folder.entries.some((entry) => entry.name === one && !entry.isDirectory()))
-    if (name !== undefined) found.push(path + name)
-    if ((name !== undefined && isLeaf) || path.split('/').length > maxDepth) continue
+    const files = folder.entries.flatMap((entry) => (entry.isDirectory() ? [] : [entry.name]))
+    const first = names.filter((one) => files.includes(one)).slice(0, 1)
+    const here = ending === undefined ? first : files.filter((name) => name.endsWith(ending))
+    found.push(...here.map((name) => path + name))
+    if ((here.length > 0 && isLeaf) || path.split('/').length > maxDepth) continue
     const inner = folder.entries.filter((entry) => !entry.isFile() && !/^(\.git|node_modules)$/.test(entry.name))
     queue.push(...inner.map((entry) => `${path}${entry.name}/`))
   }

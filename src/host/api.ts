@@ -143,9 +143,12 @@ export type Conversation = Pick<
   /**
    * Runs one turn. It yields until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A conversation runs one turn
    * at a time: a second one yields the error `busy` and ends; a turn after `close` does the same with `closed`. The turn waits while too
-   * many turns run in this process. With `continues` it continues an interrupted turn; see `InterruptedTurn.continueWith`.
+   * many turns run in this process. With `continues` it continues an interrupted turn; see `InterruptedTurn.continueWith`. `allowedTools`
+   * narrows what it may call, as SlashTurn says.
    */
-  run(message: string, signal?: AbortSignal, continues?: Continued): AsyncGenerator<AgentEvent>
+  run(message: string, signal?: AbortSignal, continues?: Continued, allowedTools?: readonly string[]): AsyncGenerator<AgentEvent>
+  /** Returns the commands of the person's own, of the project and of its skills; undefined when there are none. */
+  commands(): Promise<SlashCommands | undefined>
   /** Returns the last turn when it can continue, else the reason why it cannot. */
   interrupted(): Promise<InterruptedTurn | string>
   /** Returns what an open question asks to change in the workspace; undefined when it is about something else than files. */
@@ -181,6 +184,18 @@ export type Conversation = Pick<
   readsUntrusted(): Promise<void>
   /** Cancels the running turn, and resolves when it has ended. */
   close(): Promise<void>
+}
+
+/** `usage` is the command with a hint at its arguments; `source` is the file that it comes from. */
+export type SlashCommand = Readonly<Record<'name' | 'usage' | 'description' | 'source', string>>
+
+/** The turn that a command begins. `allowedTools`: nothing else may be called in it, in the words of SKILL.md. */
+export type SlashTurn = { readonly prompt: string; readonly allowedTools?: readonly string[] | undefined }
+
+export type SlashCommands = {
+  readonly list: readonly SlashCommand[]
+  /** Returns undefined for a line that is no command. @throws FailureError `usage` for the name of a command that is misspelled */
+  turnOf(line: string): SlashTurn | undefined
 }
 
 /** A turn that can continue at its first step without a receipt. */

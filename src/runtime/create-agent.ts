@@ -26,7 +26,7 @@ export type RunContext = Pick<ChatRequest, 'systemPrompt' | 'tools'> & {
 export type AgentConfig = Omit<RunIdentity, 'runId' | 'turnId' | 'provider'> & {
   readonly ports: RunPorts & { readonly random: (bytes: number) => Uint8Array; readonly meter?: (runId: string) => Meter | undefined }
   /** Called before each run. With `continues` the history ends with that interrupted run, without results of its `proposals`. */
-  readonly opening: (continues?: Continued) => RunContext | Promise<RunContext>
+  readonly opening: (continues?: Continued, allowedTools?: readonly string[]) => RunContext | Promise<RunContext>
   readonly limits: RunLimits
   readonly approvalTtlMs: number
   /** More b-threads in addition to the program's own. They can only block. */
@@ -51,10 +51,10 @@ export type Agent = {
   readonly conversationId: string
   /**
    * Runs one turn and yields until `done`; breaking out of the loop cancels it. One run at a time. With `continues` it continues that
-   * run: its `proposals` are judged again and made before the model is asked. @throws if a run is under way, or a wiggum run is to continue
+   * run: its `proposals` are judged again and made before the model is asked. `allowedTools` is for `opening` and the journal. @throws if a run is under way, or a wiggum run is to continue
    * without checks
    */
-  run(prompt: string, continues?: Continued): AsyncGenerator<AgentEvent>
+  run(prompt: string, continues?: Continued, allowedTools?: readonly string[]): AsyncGenerator<AgentEvent>
   /**
    * Adds a thread to the current run, if any, and to all later runs.
    * @returns undefined when the thread takes part and the journal has that on disk, else why it does not
@@ -97,11 +97,11 @@ export function createAgent(config: AgentConfig): Agent {
   const state: { run?: Run | undefined; ended?: FinishedRun; identity?: RunIdentity; mode: ModeChange } = { mode: structured }
   let joining = config.threads ?? []
 
-  async function* run(prompt: string, continues?: Continued): AsyncGenerator<AgentEvent> {
+  async function* run(prompt: string, continues?: Continued, allowedTools = continues?.allowedTools): AsyncGenerator<AgentEvent> {
     if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
     const wiggum = wiggumOf(continues ?? {})
     const identity = identify()
-    const { history, openMessages = 0, systemPrompt, tools, labels = [], instructions = [] } = await config.opening(continues)
+    const { history, openMessages = 0, systemPrompt, tools, labels = [], instructions = [] } = await config.opening(continues, allowedTools)
     const continuation = continues && {
       continues: { ...continues, proposals: (await Promise.all(continues.proposals.map(judgeAgain))).flat() },
     }
@@ -125,6 +125,7 @@ export function createAgent(config: AgentConfig): Agent {
       ...startOf(prompt, labels, wiggum),
       ...made,
       ...(instructions.length > 0 ? { instructions } : {}),
+      ...(allowedTools ? { allowedTools } : {}),
       ...continuation,
     })
   }

@@ -118,6 +118,7 @@ export type Continued = {
   readonly asked: string
   readonly proposals: readonly Proposal[]
   readonly wiggum?: Interrupted
+  readonly allowedTools?: readonly string[]
 }
 
 /** A check as it was when the run began. `tier`: 0 is the cheapest. `digest`: of its command or definition and the files that it names. */
@@ -201,6 +202,8 @@ export type ExternalEvent =
       readonly continues?: Continued
       /** Absent: structured mode. */
       readonly wiggum?: Wiggum
+      /** The allowed-tools of the skill or command that began the turn; absent: every tool. */
+      readonly allowedTools?: readonly string[]
     }
   | {
       readonly type: 'model.done'

@@ -79,6 +79,7 @@ export const rules = {
   'changes.copy': 'The changes stay in the private copy of the folder in which the run works.',
   'changes.direct':
     'A command that worked on the workspace itself left something that other programs run or obey; it was moved aside, and can be looked at.',
+  'skill.allowed_tools': 'The skill or command that began the turn lists the tools that it uses, and this call is not among them.',
   'channel.tools': 'The channel does not have this tool, whatever the gate said.',
   'channel.readonly': 'The channel only reads, whatever the gate said.',
   'gate.error': 'The gate itself failed; in doubt it denies.',

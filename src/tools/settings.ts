@@ -26,5 +26,13 @@ export const toolRows = {
     absent: 'the first that has a key (docs/tools.md)',
     about: 'Who answers the tool web_search.',
   },
+  skills_bytes: {
+    type: 'whole',
+    unit: 'bytes',
+    min: 0,
+    max: 65_536,
+    default: 4_096,
+    about: 'How much of the system prompt the list of skills may take; the tool discover finds the rest (docs/slash-commands.md).',
+  },
   browser: { type: 'boolean', default: false, about: 'Offer the tool browser where Chromium is installed (docs/browser.md).' },
 } as const satisfies Rows

@@ -5,7 +5,7 @@ import type { Flags } from '../../config/load.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
 import type { ActiveAgent } from '../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
-import { didYouMean } from '../../kit/text.ts'
+import { cut, didYouMean, visible } from '../../kit/text.ts'
 import type { AskLine } from '../../runtime/port.ts'
 import type { Policy } from '../../security/policy.ts'
 import { sopCommand } from '../../sop/serve-sops.ts'
@@ -32,20 +32,24 @@ type Current = { setup: CliSetup; conversation: Conversation }
 export function createTerminalChannel(options: LoopOptions): AttendedChannel {
   const { setup } = options
   const { context, paths, redactor } = setup
-  const state: { current?: Current } = {}
+  const state: { current?: Current; own?: readonly string[] } = {}
   return {
     name: 'cli',
     async start(host, signal) {
       const repl = createRepl({
         historyPath: `${paths.home}/history`,
         printer: context.process.stdout,
-        commands: slashCommands.map(([name]) => name.split(' ')[0] ?? name),
+        commands: () => [...names, ...(state.own ?? [])],
         env: context.env,
         redact: redactor.text,
       })
       signal.addEventListener('abort', repl.close, { once: true })
       try {
-        await converse({ host, repl, options, begun: (current) => Object.assign(state, { current }) })
+        const begun = async (current: Current) => {
+          state.current = current
+          state.own = (await current.conversation.commands())?.list.map(({ name }) => `/${name}`)
+        }
+        await converse({ host, repl, options, begun })
       } finally {
         repl.close()
       }
@@ -63,7 +67,7 @@ type TerminalConversation = {
   readonly repl: ReturnType<typeof createRepl>
   readonly options: LoopOptions
   /** Called once, with the object that always holds the current state. */
-  readonly begun: (current: Current) => void
+  readonly begun: (current: Current) => Promise<void>
 }
 
 /** @throws FailureError when no conversation can be opened */
@@ -80,7 +84,7 @@ async function converse({ host, repl, options, begun }: TerminalConversation): P
       ...accepted,
     })
   const state: Current = { setup, conversation: await open(setup, first) }
-  begun(state)
+  await begun(state)
   context.process.stderr.write(`BraidClaw ${version} · ${state.conversation.model} · ${state.conversation.workspace} · /help\n`)
 
   /** Closes the old conversation only when the new one is open: a wrong model name must not end the conversation. */
@@ -158,12 +162,13 @@ export const slashCommands: readonly (readonly [string, string])[] = [
   ['/clear', 'begin a new conversation (the old one stays in memory)'],
 ]
 
-const names = slashCommands.map(([usage]) => usage.split(' ')[0] ?? usage)
+const nameIn = ([usage]: readonly [string, string]) => usage.split(' ')[0] ?? usage
+const names = slashCommands.map(nameIn)
 
 /** Interprets a line in the conversation: a slash command for us, or a message for the agent. */
 export async function slash({ line, setup, conversation, fresh, host, ask }: Slash): Promise<LineOutcome> {
   // A path, and pasted text of several lines, is a message.
-  if (!/^\/[\w-]*(?: .*)?$/.test(line)) return 'message'
+  if (!/^\/[\w:-]*(?: .*)?$/.test(line)) return 'message'
   const { write } = setup.context.process.stdout
   const [command = '', ...rest] = line.split(/\s+/)
   const argument = rest.join(' ')
@@ -174,7 +179,7 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
     case '/continue':
       return 'continue'
     case '/help':
-      write(slashCommands.map(([name, meaning]) => `  ${name.padEnd(24)} ${meaning}\n`).join(''))
+      write([...slashCommands, ...(await ownCommands(conversation))].map(([name, meaning]) => `  ${name.padEnd(24)} ${meaning}\n`).join(''))
       write(
         'Answers to [y/N/a]: y allows once, a allows from now on, n (with a reason, if you like) or anything else denies. For changes, ? lists the keys.\n',
       )
@@ -219,10 +224,19 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
       await fresh()
       write('a new conversation begins\n')
       break
-    default:
-      write(`no command "${command}"${didYouMean(command, names)} (/help lists them)\n`)
+    default: {
+      const own = (await ownCommands(conversation)).map(nameIn)
+      if (own.includes(command)) return 'message'
+      write(`no command "${command}"${didYouMean(command, [...names, ...own])} (/help lists them)\n`)
+    }
   }
   return 'done'
+}
+
+/** Returns the commands of files and skills as lines of /help. */
+async function ownCommands({ commands }: Conversation): Promise<typeof slashCommands> {
+  const list = (await commands())?.list ?? []
+  return list.map(({ usage, description }) => [`/${visible(usage)}`, cut(visible(description), 100)])
 }
 
 async function wiggum({ text, host, setup, ask }: Pick<Slash, 'host' | 'setup' | 'ask'> & { readonly text: string }): Promise<void> {

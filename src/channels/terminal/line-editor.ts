@@ -19,7 +19,8 @@ export type ReplOptions = {
   /** The history file: typed lines, newest last, mode 0600. Lines that begin with a space are not stored. */
   readonly historyPath: string
   readonly printer: Printer
-  readonly commands: readonly string[]
+  /** The words that a line can begin with, for completion. */
+  readonly commands: () => readonly string[]
   /** Names the person's editor. */
   readonly env: Environment
   /** Applied to each line before it is stored. */
@@ -47,7 +48,7 @@ export function createRepl({ historyPath, printer, commands, env, redact }: Repl
     prompt,
     historySize: historySize,
     history: readHistory(historyPath),
-    completer: (line: string) => [line.startsWith('/') ? commands.filter((command) => command.startsWith(line)) : [], line],
+    completer: (line: string) => [line.startsWith('/') ? commands().filter((command) => command.startsWith(line)) : [], line],
   })
 
   const paste = followPastes(editor, printer)

@@ -22,6 +22,7 @@ import { hasHooks, noteDaily } from '../setup/setup.ts'
 import { assertWorkspaceExists, realFolder, workspaceOf } from '../setup/workspace-folder.ts'
 import type { ToolRuntime, ToolSelection } from '../toolset/contract.ts'
 import type { openHooks } from '../toolset/guests/hooks/open-hooks.ts'
+import type { ToolLimit } from '../toolset/guests/skills/tool-limit.ts'
 import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
 import {
   builtInNames,
@@ -147,6 +148,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
         }
       },
       jobs: () => toolRuntime.current()?.jobs,
+      commands: async () => instructions?.commands(),
       id: conversationId,
       model: `${provider.name}/${config.defaultModel}`,
       workspace,
@@ -254,7 +256,7 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
   const { config, log, redactor } = profile.setup
   const payer = payerOf(context, begun.conversationId)
   const meters = await metersOf(home, { ...profile.setup, shared: options.budget }, payer)
-  const running: { agent?: Agent } = {}
+  const running: { agent?: Agent; limit?: ToolLimit | undefined } = {}
   const claimed = { setup: profile.setup, journal: home.memory.journal, conversationId: begun.conversationId, further }
   const about = { ...claimed, checks: options.checks, runId: () => running.agent?.runId() ?? '' }
   running.agent = createRunner({
@@ -271,7 +273,11 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
     checks: config.proofOfDone === 'require' ? (await proofChecks()).withProof(about) : options.checks,
     approvalTtlMs: 600_000,
     model: config.defaultModel,
-    opening,
+    async opening(continues, allowedTools) {
+      running.limit = allowedTools && (await import('../toolset/guests/skills/tool-limit.ts')).toolLimit(allowedTools)
+      const context = await opening(continues)
+      return running.limit ? { ...context, tools: context.tools.filter(running.limit.offers) } : context
+    },
     ports: {
       provider,
       window,
@@ -280,7 +286,10 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
         const { turnSummariser } = await sideCalls()
         return turnSummariser({ setup: profile.setup, memory: home.memory, provider, payer, meter: meters(runId) })(asked, signal)
       },
-      judge: async (call) => (await toolRuntime.get().catch(stripErrorPrefix)).judge(call),
+      judge: async (call) => {
+        const judged = await (await toolRuntime.get().catch(stripErrorPrefix)).judge(call)
+        return running.limit?.narrowed(call, judged) ?? judged
+      },
       act: async (act, signal) => {
         const { act: applyEffect } = await toolRuntime.get()
         await shown()

@@ -41,7 +41,7 @@ export async function interruptedTurn({
   if (folder !== workspace) return `it belongs to the folder ${folder}, and its calls are not repeated in ${workspace}; continue there (-C)`
   const last = lastStep(journal.events(run.runId))
   if (last === undefined) return `the journal of its last turn (${run.runId}) was cleared`
-  const { proposals, ends, asked, note, count } = last
+  const { proposals, ends, asked, allowedTools, note, count } = last
   const wiggum = wiggumOf(last, diedOf(run) !== undefined)
   const again: Proposal[] = []
   const unknown: Proposal[] = []
@@ -59,7 +59,7 @@ export async function interruptedTurn({
       const isMade = (one: Proposal) => again.includes(one) || answers.get(one.call.id) === 'again'
       const lines = unknown.filter((one) => !isMade(one)).map((one) => sentence(one, answers.get(one.call.id)))
       const prompt = [note, ...(lines.length === 0 ? [] : [`[BraidClaw: this turn was interrupted and continues. ${lines.join(' ')}]`])]
-      const continues = { run: run.runId, asked, proposals: proposals.filter(isMade), ...(wiggum ? { wiggum } : {}) }
+      const continues = { run: run.runId, asked, allowedTools, proposals: proposals.filter(isMade), ...(wiggum ? { wiggum } : {}) }
       return { prompt: prompt.filter(Boolean).join('\n'), continues }
     },
   }
@@ -91,6 +91,7 @@ type End = 'open' | 'unknown' | 'dropped' | 'known'
 
 type LastStep = {
   readonly asked: string
+  readonly allowedTools?: readonly string[] | undefined
   /** The calls of the last reply; none when the model had read their results. */
   readonly proposals: readonly Proposal[]
   readonly ends: ReadonlyMap<string, End>
@@ -119,7 +120,8 @@ function lastStep(entries: readonly ReplayEntry[]): LastStep | undefined {
     const event = externalOf(entry)
     if (event?.type === 'run.start') {
       const [asked, note] = event.continues ? [event.continues.asked, event.prompt] : [event.prompt, '']
-      step = { asked, note, proposals: broughtBy(event) ?? [], ends: new Map(), count: 0, progress: null }
+      const { allowedTools } = event
+      step = { asked, allowedTools, note, proposals: broughtBy(event) ?? [], ends: new Map(), count: 0, progress: null }
     } else if (step && event && broughtBy(event)) step = { ...step, note: '', proposals: broughtBy(event) ?? [], ends: new Map() }
     const ended = endIn(entry)
     const selected = event ?? consequenceIn(entry)

@@ -1,7 +1,7 @@
 /** Runs the turns of one conversation: one at a time, each waiting for a slot in the process-wide queue, and each cancelled as a whole. */
 
 import type { Agent } from '../../runtime/create-agent.ts'
-import type { AgentEvent, Continued, Ending } from '../../runtime/event.ts'
+import type { AgentEvent, Ending } from '../../runtime/event.ts'
 import type { Conversation } from '../api.ts'
 import type { Hooks } from '../toolset/guests/hooks/open-hooks.ts'
 
@@ -39,7 +39,7 @@ export function createTurns({ agent, queue, most, hooks }: TurnsOptions): Turns 
     hooks?.interrupt()
   }
 
-  async function* run(message: string, signal?: AbortSignal, continues?: Continued): AsyncGenerator<AgentEvent> {
+  const run: Turns['run'] = async function* (message, signal, continues, allowedTools) {
     if (state.closed) return yield* refusal('closed', 'this conversation is closed; open it again')
     if (state.running) return yield* refusal('busy', 'a turn is under way in this conversation; wait for it or cancel it')
     const turn: RunningTurn = { waiting: new AbortController(), started: Promise.withResolvers(), begun: false }
@@ -54,15 +54,15 @@ export function createTurns({ agent, queue, most, hooks }: TurnsOptions): Turns 
       const asked = continues ? undefined : await hooks?.prompted(message)
       if (turn.waiting.signal.aborted) return yield* givenUp(turn)
       if (asked && 'refused' in asked) return yield* givenUp(turn, asked.refused)
-      yield* events(turn, asked?.message ?? message, continues)
+      yield* events(turn, agent.run(asked?.message ?? message, continues, allowedTools))
     } finally {
       signal?.removeEventListener('abort', stop)
       over(turn)
     }
   }
 
-  async function* events(turn: RunningTurn, message: string, continues?: Continued): AsyncGenerator<AgentEvent> {
-    for await (const event of agent.run(message, continues)) {
+  async function* events(turn: RunningTurn, running: AsyncGenerator<AgentEvent>): AsyncGenerator<AgentEvent> {
+    for await (const event of running) {
       // A cancel that came before the run could be cancelled.
       if (!turn.begun && turn.by !== undefined) agent.cancel(turn.by)
       turn.begun = true

@@ -3,7 +3,7 @@
 import { type FittedInstruction, fitInstruction } from '../../discovery/instruction-room.ts'
 import { visibleLines } from '../../kit/text.ts'
 import { judgePath } from '../../security/targets/path.ts'
-import { type DiscoverKind, discover } from '../../tools/builtin/discover.ts'
+import { discover, type ProjectTool, skill } from '../../tools/builtin/discover.ts'
 import type { Workspace } from '../../workspace/contract.ts'
 import { instructionBytes } from '../../workspace/instruction-file.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
@@ -39,6 +39,6 @@ export function openReader(setup: Setup, workspace: string): InstructionReader {
 }
 
 /** Returns the tools for a project that has skills or linked documents. */
-export function projectTools(): readonly DiscoverKind[] {
-  return [discover]
+export function projectTools(hasSkills: boolean): readonly ProjectTool[] {
+  return hasSkills ? [discover, skill] : [discover]
 }

@@ -4,13 +4,16 @@ import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
 import { errorText } from '../../kit/errors.ts'
+import { lazy } from '../../kit/lazy.ts'
 import { visible } from '../../kit/text.ts'
 import type { Instruction } from '../../runtime/event.ts'
 import { quoteText } from '../../security/command/syntax/quote.ts'
-import type { DiscoverKind } from '../../tools/builtin/discover.ts'
+import type { ProjectTool } from '../../tools/builtin/discover.ts'
 import { instructionBytes, instructionFile } from '../../workspace/instruction-file.ts'
-import type { Setup } from '../api.ts'
+import type { Setup, SlashCommands } from '../api.ts'
+import type { OfferedSkills } from '../toolset/guests/skills/offered-skills.ts'
 import type { InstructionRead, InstructionReader } from './project-files.ts'
+import { skillFolders } from './workspace-folder.ts'
 
 export type InstructionOptions = {
   readonly setup: Setup
@@ -30,7 +33,7 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
     root?: Promise<Instruction | undefined>
     trusted?: boolean
     read?: InstructionReader
-    tools?: Promise<readonly DiscoverKind[]>
+    tools?: Promise<readonly ProjectTool[]>
   } = { room: instructionBytes }
   const visited = new Set<string>()
 
@@ -75,11 +78,34 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
 
   const root = () => (state.root ??= inFolder(''))
 
+  const skills = lazy(async (): Promise<OfferedSkills | undefined> => {
+    if (!hasSkills(setup, workspace)) return undefined
+    const { offerSkills } = await import('../toolset/guests/skills/offered-skills.ts')
+    return offerSkills(setup, workspace)
+  })
+
+  async function projectTools(): Promise<readonly ProjectTool[]> {
+    const hasOwn = hasSkills(setup, workspace)
+    const { text = '' } = (await root()) ?? {}
+    if (!hasOwn && !/\]\((?!https?:)[^)\n]{1,300}\.(md|txt)/.test(text)) return []
+    return (await projectFiles()).projectTools(hasOwn)
+  }
+
   return {
     /** Returns the instructions of the workspace folder: read once, so that the system prompt keeps its bytes. */
     root,
     /** Returns the tool discover where there are skills, or where the file links to documents: once, so that the list keeps its bytes. */
-    tools: () => (state.tools ??= root().then((rules) => discoverTool(setup, workspace, rules?.text))),
+    tools: () => (state.tools ??= projectTools()),
+    /** Returns the skills that may be used; undefined, and nothing is loaded, where there is no folder of skills. */
+    skills: skills.get,
+    /** Returns the slash commands; undefined, and nothing is loaded, where there are neither files of commands nor skills. */
+    commands: lazy(async (): Promise<SlashCommands | undefined> => {
+      const folders = [`${paths.home}/commands`, `${workspace}/.claude/commands`].filter(existsSync)
+      const offered = await skills.get()
+      if (folders.length === 0 && offered === undefined) return undefined
+      const { openSlashCommands } = await import('../toolset/guests/skills/slash-commands.ts')
+      return openSlashCommands(setup, { workspace, skills: offered })
+    }).get,
     /** Returns the instructions of the folders from the workspace down to these absolute paths, each folder only once. */
     async below(touched: readonly string[]): Promise<readonly Instruction[]> {
       const found: Instruction[] = []
@@ -94,16 +120,11 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
 
 const projectFiles = () => import('./project-files.ts')
 
-async function discoverTool(setup: Setup, workspace: string, rules = ''): Promise<readonly DiscoverKind[]> {
-  const [own = '', ...others] = skillFolders(setup, workspace)
-  const hasSkills = others.some(existsSync) || (existsSync(own) && createTrust(setup.paths.trustedFolders).isTrusted(workspace))
-  if (!hasSkills && !/\]\((?!https?:)[^)\n]{1,300}\.(md|txt)/.test(rules)) return []
-  return (await projectFiles()).projectTools()
-}
-
-/** Returns the folders of skills, the strongest first; the project's lies in the workspace. */
-export function skillFolders({ paths, context: { env } }: Pick<Setup, 'paths' | 'context'>, workspace: string): readonly string[] {
-  return [...new Set([workspace, env.HOME ?? paths.home].map((folder) => `${folder}/.agents/skills`)), `${paths.home}/skills`]
+/** Tells whether there is a folder of skills; one in the workspace counts when it is trusted. */
+function hasSkills(setup: Setup, workspace: string): boolean {
+  const isTrusted = () => createTrust(setup.paths.trustedFolders).isTrusted(setup.config.copyOf ?? workspace)
+  const folders = skillFolders(setup, workspace).filter(existsSync)
+  return folders.some((folder) => !folder.startsWith(`${workspace}/.`)) || (folders.length > 0 && isTrusted())
 }
 
 /** Returns the folders below the root, relative and from the top down; a path itself may be a folder. The root is not included. */

@@ -120,7 +120,12 @@ export async function createToolRuntime({
   const confinement = (sandboxes?.confinement ?? createConfinement)(sandbox, { setup, policy })
   const sweep: Sweep = async (plan, run) => (await views.get()).sweep(plan, run)
   const commands = createCommandSpawn({ setup, policy, conversationId, confinement, sweep })
-  const spawn = dryRun ? dryRunSpawn({ spawn: commands.spawn, hasViews: confinement.mode }) : commands.spawn
+  /** A command that names a folder of skills sees it. */
+  const spawnWithSkills: typeof commands.spawn = async (plan) => {
+    const namesSkill = plan.argv.some((word) => word.includes('/skills/'))
+    return commands.spawn((namesSkill && (await instructions?.skills())?.shownTo(plan)) || plan)
+  }
+  const spawn = dryRun ? dryRunSpawn({ spawn: spawnWithSkills, hasViews: confinement.mode }) : spawnWithSkills
   const views = lazy(async () => {
     const { createReviewedViews, createStandingAnswers } = await loadReviewedViews()
     // People on a channel have no share in the operator's standing answers.
@@ -177,11 +182,13 @@ export async function createToolRuntime({
     const found = await openDiscovery(setup, { workspace: policy.workspace, tools: kit().found })
     return found.search(intent).map(lineOf)
   }
+  const noSkill = { ok: false, text: 'there are no skills here' }
+  const projectDeps = { discover, skill: async (name: string) => (await instructions?.skills())?.read(name) ?? noSkill }
   const further = (await instructions?.tools()) ?? []
   const browser = lazy(async () => (await import('./sandbox/browser-tool.ts')).openPages({ policy, limits, env: context.env }))
   const pages = async () => (await browser.get()).pages()
   const optional = (await optionalTools(setup)).map((kind) => toolFrom(kind, { get, pages, files: workspace }))
-  const selected = [...own, ...further.map((kind) => toolFrom(kind, { discover })), ...optional].filter(
+  const selected = [...own, ...further.map((kind) => toolFrom(kind, projectDeps)), ...optional].filter(
     ({ name }) => (builtIn === 'all' || builtIn.includes(name)) && (scheduleInChat !== undefined || name !== 'schedule'),
   )
 

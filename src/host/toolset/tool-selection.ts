@@ -64,7 +64,7 @@ export async function optionalTools({ config: { tools }, context: { env } }: Opt
   return [...searching, ...browsing]
 }
 
-export const builtInNames: readonly string[] = [...toolKinds.map(({ name }) => name), 'discover', 'web_search', 'browser']
+export const builtInNames: readonly string[] = [...toolKinds.map(({ name }) => name), 'discover', 'skill', 'web_search', 'browser']
 
 export function specOf({ name, description, parameters }: ToolSpec): ToolSpec {
   return { name, description, parameters }

@@ -1,26 +1,50 @@
-/** Defines the tool discover, which finds skills and documents of the project by an intent. */
+/** Defines the tools discover, which finds skills and documents of the project by an intent, and skill, which reads a skill. */
 
-import { done, type ToolKind } from '../tool-kind.ts'
+import type { Schema } from '../../runtime/port.ts'
+import { done, fail, type ToolKind } from '../tool-kind.ts'
 
-/** Returns a line for each hit, the best first. */
-export type Discover = (intent: string) => Promise<readonly string[]>
+export type ProjectDeps = {
+  /** Returns a line for each hit, the best first. */
+  readonly discover: (intent: string) => Promise<readonly string[]>
+  /** Returns the text of a skill or of one of its files, or why there is none. */
+  readonly skill: (name: string) => Promise<{ readonly ok: boolean; readonly text: string }>
+}
 
-const parameters = {
-  type: 'object',
-  properties: { intent: { type: 'string' } },
-  required: ['intent'],
-  additionalProperties: false,
-} as const
+export type ProjectTool = ToolKind<Schema, ProjectDeps>
+
+const parametersOf = <Name extends string>(name: Name) =>
+  ({
+    type: 'object',
+    properties: { [name]: { type: 'string' } } as { readonly [key in Name]: { readonly type: 'string' } },
+    required: [name] as const,
+    additionalProperties: false,
+  }) as const
+
+const intent = parametersOf('intent')
 
 export const discover = {
   name: 'discover',
   description: 'Find skills and documents for what you are about to do. Then read the one that fits.',
-  parameters,
+  parameters: intent,
   risk: 'low',
   timeoutMs: 30_000,
   idempotent: true,
   touches: () => [{ kind: 'path', path: '.', access: 'read' }],
   run: async ({ intent }, _context, { discover: find }) => done((await find(intent)).join('\n') || 'nothing here fits'),
-} as const satisfies ToolKind<typeof parameters, { readonly discover: Discover }>
+} as const satisfies ToolKind<typeof intent, ProjectDeps>
 
-export type DiscoverKind = typeof discover
+const name = parametersOf('name')
+
+export const skill = {
+  name: 'skill',
+  description: 'Read a skill by its name before you do such work; NAME/FILE reads a file of it. Other words find the skills that fit.',
+  parameters: name,
+  risk: 'low',
+  timeoutMs: 30_000,
+  idempotent: true,
+  touches: () => [],
+  async run({ name }, _context, { skill: read }) {
+    const { ok, text } = await read(name)
+    return ok ? done(text) : fail(text)
+  },
+} as const satisfies ToolKind<typeof name, ProjectDeps>

@@ -72,6 +72,7 @@ function conversationWith(agent: BraidClaw, { config }: CliSetup): Conversation 
       }
     },
     interrupted: async () => 'a confined agent does not continue an interrupted turn',
+    commands: async () => undefined,
     changesOf: agent.changes,
     gateClosed: () => closing.turn?.promise ?? Promise.resolve(),
     ...{ addThread: refuse, tools: refuse, search: refuse, sideModel: refuse },

@@ -16,7 +16,7 @@ const eventsHere: { readonly [event: string]: HookEvent | undefined } = {
 }
 
 /** The names of our tools there; a tool that is not here keeps its name. */
-const toolsThere: { readonly [tool: string]: string | undefined } = {
+export const toolsThere: { readonly [tool: string]: string | undefined } = {
   ...{ shell: 'Bash', file_edit: 'Edit', file_write: 'Write', file_read: 'Read', file_list: 'LS', search: 'Grep', http: 'WebFetch' },
 }
 const fileArguments: { readonly [key: string]: string | undefined } = { path: 'file_path', old: 'old_string', new: 'new_string' }

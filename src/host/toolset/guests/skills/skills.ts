@@ -14,7 +14,7 @@ import { quoteText } from '../../../../security/command/syntax/quote.ts'
 import type { Setup } from '../../../api.ts'
 import { FailureError } from '../../../failure.ts'
 import { openProjectFiles } from '../../../setup/project-files.ts'
-import { skillFolders } from '../../../setup/project-instructions.ts'
+import { skillFolders } from '../../../setup/workspace-folder.ts'
 import { failure, openFolderBook } from '../folders/folder-book.ts'
 import { readFolderFiles } from '../folders/folder-files.ts'
 
@@ -132,7 +132,7 @@ export async function openSkills(setup: Setup, workspace: string) {
 }
 
 /** Lists where skills are; those of the project are read by the rules of the gate. */
-function skillRoots(setup: Setup, workspace: string) {
+export function skillRoots(setup: Setup, workspace: string) {
   const files = openProjectFiles(setup, workspace)
   return skillFolders(setup, workspace).map((root) =>
     isInside(workspace, root)
