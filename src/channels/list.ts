@@ -7,6 +7,7 @@ import { discord } from './discord/kind.ts'
 import { fifo } from './fifo/kind.ts'
 import { http } from './http/kind.ts'
 import type { ChannelKind } from './inbox/channel-api.ts'
+import { plugins } from './plugins/kind.ts'
 import { telegram } from './telegram/kind.ts'
 
 /** Defines the settings of [channels.cli], the command line. */
@@ -30,6 +31,7 @@ export const channelKinds: readonly ChannelKind[] = [
   discord,
   telegram,
   http,
+  plugins,
 ]
 
 /** The configuration loader knows no channel by itself; callers pass these rows to it. */

@@ -19,7 +19,10 @@ export type ProviderConfig = OfKind<ConfiguredKind>
 export type ProviderKindName = ConfiguredKind['kind']
 
 /** A provider reached over HTTP. `apiKeyEnv` names a variable, which must be set only when the provider is used. */
-export type WireProvider = Extract<ProviderConfig, { readonly maxRetries: number }>
+export type WireProvider = Extract<ProviderConfig, { readonly maxRetries: number }> & {
+  readonly baseUrl?: string
+  readonly apiKeyEnv?: string
+}
 
 /** The settings of one agent from agents.json. `soul` is an absolute path inside the home folder. */
 export type AgentConfig = { readonly soul?: string; readonly model?: string }

@@ -195,6 +195,7 @@ describe('what holds', () => {
         discord: { enabled: false, tokenEnv: 'DISCORD_BOT_TOKEN', channelIds: [], ...{ profile: 'chat', users: [], approvers: [] } },
         telegram: { enabled: false, tokenEnv: 'TELEGRAM_BOT_TOKEN', profile: 'chat', users: [], approvers: [], ...photos },
         http: { enabled: false, host: '127.0.0.1', port: 4127, allowedHosts: [], profile: 'chat' },
+        plugins: { enabled: false, names: [], profile: 'chat', users: [], approvers: [] },
       },
       tools: {
         dir: `/home/ann/.braidclaw/tools`,

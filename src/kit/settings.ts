@@ -12,6 +12,7 @@ export const forms = {
       '^(?:@(?:npm|pypi|crates|go|rubygems|github)|(?:\\*\\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*)$',
     says: 'a host name such as "api.example.org", or "*.example.org" for what lies below it (no scheme, port or path), or a list: "@npm", "@pypi", "@crates", "@go", "@rubygems", "@github"',
   },
+  plugin: { pattern: '^[a-z0-9][a-z0-9-]{0,63}$', says: 'the name of a plugin: lower-case letters, digits and "-"' },
   provider: { pattern: '^[A-Za-z0-9][A-Za-z0-9_-]*$', says: 'the name of a provider: letters, digits, "-" and "_"' },
   snowflake: { pattern: '^\\d{17,20}$', says: 'a Discord id: 17 to 20 digits ("Copy Channel ID", "Copy User ID")' },
   telegram: { pattern: '^\\d{1,19}$', says: 'a Telegram user id: digits, such as "123456789"' },

@@ -119,7 +119,7 @@ function withinRoom({ request, config }: WireAttempt): ChatRequest {
 /** The openai-compatible protocol is our own code; the vendors' libraries are heavy and load only when needed. */
 async function begin(talk: DialectRequest): Promise<Exchange> {
   const { kind } = talk.config
-  if (kind === 'openai-compatible') return converse(talk)
+  if (kind === 'openai-compatible' || kind === 'plugin') return converse(talk)
   const { converseThrough } = await import('./ai-sdk/vendor-library.ts')
   return converseThrough(kind, talk)
 }
@@ -149,7 +149,8 @@ function usableBaseUrl({ name, config }: WireAttempt): string {
   const fail = (code: 'bad_request' | 'auth', message: string) => new ProviderFailure(code, message, { provider: name })
   if (base === undefined) throw fail('bad_request', `provider "${name}" needs a base_url, such as "http://localhost:1234/v1"`)
   if (!URL.canParse(base) || !isHttp(base)) throw fail('bad_request', `provider "${name}": base_url "${base}" is not an http(s) URL`)
-  if (config.baseUrl === undefined && !config.apiKey) throw fail('auth', `provider "${name}" has no API key; ${keyHint(config)}`)
+  if (config.baseUrl === undefined && !config.apiKey && config.kind !== 'plugin')
+    throw fail('auth', `provider "${name}" has no API key; ${keyHint(config)}`)
   return base
 }
 

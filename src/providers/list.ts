@@ -1,7 +1,7 @@
 /** Lists every kind of provider in the order of the docs and messages. */
 
 import { fifo } from './fifo/fifo-kind.ts'
-import { anthropic, openai, openaiCompatible } from './http-kinds.ts'
+import { anthropic, openai, openaiCompatible, plugin } from './http-kinds.ts'
 import { mock } from './mock.ts'
 import { reliable } from './reliable.ts'
 import { router } from './router.ts'
@@ -17,4 +17,5 @@ export const providerKinds = [
   router,
   stub,
   fifo,
+  plugin,
 ] as const

@@ -239,7 +239,7 @@ test.if(needs('bwrap', 'node'))(
     using at = home()
     at.file('notes.txt', 'x')
     plugin(planted(at), served, { serve: serve.replace('WORKSPACE', JSON.stringify(join(at.workspace, 'notes.txt'))) })
-    expect((await at.run(['plugin', 'approve', 'echo-plugin', '--yes'])).stdout).toContain('serve runs as long as the conversation')
+    expect((await at.run(['plugin', 'approve', 'echo-plugin', '--yes'])).stdout).toContain('serve runs as long as what uses it')
     const { env } = scripted(at, [call('echo', { n: 1 }), call('echo', { n: 2 }), { text: 'told: {{last_tool_result}}' }])
     const { stdout, code } = await at.run(['agent', '-m', 'go', '--auto'], { env, through: alone })
     expect([code, stdout]).toEqual([0, 'told: call 2, sees false\n'])

@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { writePlugin } from '../../src/host/toolset/guests/plugins/plugin.fixture.ts'
 import { executable, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
 
@@ -40,4 +41,13 @@ test.if(needs('python3'))('a plugin in Python: each file and each command of the
   const [stdout, stderr] = await Promise.all([shell.stdout.text(), shell.stderr.text()])
   expect(stdout).toEndWith('approved: words\n3 words\n')
   expect(stderr).toMatch(/^error: words: .*No such file or directory/m)
+})
+
+test.if(needs('python3', 'bwrap'))('the provider of the page answers', async () => {
+  using at = nest()
+  const heading = '## A provider'
+  at.config(blockAfter(heading, 'toml'))
+  const folder = writePlugin(join(at.dir, 'my-model'), 'my-model', 'provider', blockAfter(heading, 'python'))
+  expect((await at.run(['plugin', 'install', folder, '--yes'])).code).toBe(0)
+  expect((await at.run(['agent', '-m', 'good morning'])).stdout).toContain('You said: good morning')
 })

@@ -12,7 +12,7 @@ export type Speech = {
 }
 
 export type Dialect = {
-  readonly kind: WireKind
+  readonly kind: Exclude<WireKind, 'plugin'>
   readonly path: string
   /** Returns one SSE event each, complete with its blank line. */
   events(speech: Speech): readonly string[]

@@ -104,6 +104,24 @@ kind = "fifo"
 model = "m"
 dir = "/fifos"
 total_timeout_s = 9
+[providers.models.p]
+kind = "plugin"
+plugin = "mine"
+model = "pm"
+idle_timeout_s = 1
+total_timeout_s = 2
+max_concurrent = 3
+max_retries = 4
+[channels.plugins]
+enabled = true
+names = ["irc"]
+profile = "operator"
+users = ["*"]
+approvers = ["irc/ada"]
+tools_allow = ["time"]
+autonomy = "readonly"
+memory = "own"
+folder = "/plugins"
 [channels.discord]
 enabled = true
 token_env = "BOT"
@@ -194,7 +212,7 @@ level = "debug"
 `
 
 /** The provider kinds and channels of a fresh clone: each of their rows has a value in `everything`. A further one has rows of its own. */
-const ours = 'mock openai-compatible anthropic openai reliable router stub fifo discord telegram http cli'.split(' ')
+const ours = 'mock openai-compatible anthropic openai reliable router stub fifo plugin discord telegram http plugins cli'.split(' ')
 
 /** Returns the kinds or the channel that a key belongs to; none for a key of any other section. */
 function ownersOf({ key, kinds }: (typeof settings)[number]): readonly string[] {

@@ -19,7 +19,7 @@ import { parsePosition } from '../events/position.ts'
 import { createPendingApprovals, type PendingApprovals } from '../run/pending-approvals.ts'
 import { createTurnQueue, type TurnQueue } from '../run/turns.ts'
 import { createProfiles, type Profiles } from '../setup/profile.ts'
-import { createSharedProviders } from '../setup/provider-pool.ts'
+import { createSharedProviders, type SharedProviders } from '../setup/provider-pool.ts'
 import type { GuestConnections } from '../toolset/contract.ts'
 import { createSandboxPool, type SandboxPool } from '../toolset/sandbox/command-sandbox.ts'
 
@@ -51,6 +51,7 @@ export type HomeServices = {
   readonly profiles: Profiles
   readonly sandboxes: SandboxPool
   readonly guests: GuestConnections
+  readonly providers: SharedProviders
   readonly turns: TurnQueue
 }
 
@@ -129,11 +130,13 @@ function openFirst({ open, watchStop, estop }: HomeOptions): Shared {
 
 function servicesOver({ memory }: HomeParts, estop: string): HomeServices {
   const poll = createHomePoll()
+  const providers = createSharedProviders()
   return {
     approvals: createPendingApprovals(createApprovalRequests(memory.approvals, (text) => text).answered, poll),
     events: createHomeEvents({ memory, poll, estop }),
     poll,
-    profiles: createProfiles(createSharedProviders()),
+    profiles: createProfiles(providers),
+    providers,
     sandboxes: createSandboxPool(),
     guests: {},
     turns: createTurnQueue(),
@@ -156,6 +159,7 @@ function join(shared: Shared, homes: Map<string, Shared>, redactor: Redactor): H
     shared.unwatch()
     void services.guests.mcp?.close()
     services.sandboxes.close()
+    services.providers.close()
     windows.flush()
     memory.close()
   }

@@ -8,6 +8,7 @@ import { agentPaths } from '../../memory/agent-files/agent-paths.ts'
 import { createProvider } from '../../providers/create-provider.ts'
 import type { AskBrain } from '../../providers/provider-kind.ts'
 import { createLane, type Lane } from '../../providers/wire/lane.ts'
+import type { Fetch } from '../../providers/wire/provider-settings.ts'
 import { type Provider, ProviderFailure } from '../../runtime/port.ts'
 import { createProviderFetch, preconnectTo } from '../../workspace/net/provider-fetch.ts'
 import { factsFileOf, factsOf, hasPrices, withFacts } from '../access/cost/model-facts.ts'
@@ -16,11 +17,7 @@ import { FailureError } from '../failure.ts'
 import { missingKey, modelOf, notOffline } from './answering-provider.ts'
 
 /** @throws FailureError `provider` when there is no provider of that name, its key is not set, or its fixture cannot be read */
-export async function providerFor(
-  setup: Connected & Partial<Pick<Setup, 'origins'>>,
-  name: string,
-  shared: SharedProviders = createSharedProviders(),
-): Promise<Provider> {
+export async function providerFor(setup: Connected, name: string, shared: SharedProviders = createSharedProviders()): Promise<Provider> {
   const unable = notOffline(setup, name) ?? missingKey(setup, name)
   if (unable) throw new FailureError('provider', `${unable}`)
   try {
@@ -57,7 +54,7 @@ function once(made: ProvidersByName, name: string, make: () => Promise<Provider>
   return provider
 }
 
-type Connected = Pick<Setup, 'config' | 'log' | 'context'>
+type Connected = Pick<Setup, 'config' | 'log' | 'context'> & Partial<Setup>
 type Connecting = Connected & { readonly shared: SharedProviders }
 
 async function connect(setup: Connecting, name: string, made: ProvidersByName): Promise<Provider> {
@@ -66,7 +63,12 @@ async function connect(setup: Connecting, name: string, made: ProvidersByName): 
   const { settings, longestAnswer } = isWireProvider(found) ? await informed(setup, found) : { settings: found }
   return createProvider(settings, {
     longestAnswer,
-    fetch: isWireProvider(found) && found.baseUrl ? createProviderFetch({ baseUrl: found.baseUrl }) : vendorFetch,
+    fetch:
+      found.kind === 'plugin'
+        ? await setup.shared.plugin(setup, found.plugin)
+        : isWireProvider(found) && found.baseUrl
+          ? createProviderFetch({ baseUrl: found.baseUrl })
+          : vendorFetch,
     log: setup.log,
     sleep: sleep,
     maxResponseBytes: setup.config.limits.maxResponseBytes,
@@ -77,7 +79,10 @@ async function connect(setup: Connecting, name: string, made: ProvidersByName): 
     count: () => countStub(setup),
     brain: setup.shared.brain,
     ...(isWireProvider(found)
-      ? { lane: setup.shared.lane(keyOf(found, setup.context.env)), models: async () => (await finder()).idsOf(setup, found) }
+      ? {
+          lane: setup.shared.lane(keyOf(found, setup.context.env)),
+          ...(found.kind === 'plugin' ? {} : { models: async () => (await finder()).idsOf(setup, found) }),
+        }
       : {}),
     provider: (other) => once(made, other, () => connect(setup, other, made)),
   })
@@ -105,6 +110,8 @@ export type SharedProviders = ReturnType<typeof createSharedProviders>
 export function createSharedProviders() {
   const lanes = new Map<string, Lane>()
   const brains = new Map<string, Promise<AskBrain>>()
+  const plugins = new Map<string, Promise<Fetch>>()
+  const closed = new AbortController()
   return {
     /** Returns the lane of one address with one key. */
     lane(key: string): Lane {
@@ -120,6 +127,15 @@ export function createSharedProviders() {
       brain.catch(() => brains.delete(key))
       return brain
     },
+    /** Returns what asks the processes of a plugin. */
+    plugin(setup: Connected, name: string): Promise<Fetch> {
+      const key = `${name} ${setup.config.workspaceDir}`
+      const fetch = plugins.get(key) ?? pluginFetchOf(setup, name, closed.signal)
+      plugins.set(key, fetch)
+      return fetch
+    },
+    /** Ends the processes of plugins. */
+    close: () => closed.abort(),
   }
 }
 
@@ -128,8 +144,18 @@ function after(ms: number, then: () => void): () => void {
   return () => clearTimeout(timer)
 }
 
-function keyOf({ kind, baseUrl = '', apiKeyEnv = '' }: WireProvider, env: Environment): string {
-  return JSON.stringify([kind, baseUrl, env[apiKeyEnv] ?? ''])
+function keyOf(found: WireProvider, env: Environment): string {
+  const address = found.kind === 'plugin' ? found.plugin : found.baseUrl
+  return JSON.stringify([found.kind, address ?? '', env[found.apiKeyEnv ?? ''] ?? ''])
+}
+
+async function pluginFetchOf(setup: Connected, name: string, closed: AbortSignal): Promise<Fetch> {
+  if (!isSetup(setup)) throw new ProviderFailure('bad_request', `plugin ${name} answers only with a configuration that is loaded whole`)
+  return (await import('../toolset/guests/plugins/plugin-model.ts')).createPluginFetch(setup, name, closed)
+}
+
+function isSetup(setup: Connected): setup is Connected & Setup {
+  return setup.redactor !== undefined
 }
 
 /** Keeps the FIFOs open as long as the process runs, so that a late answer finds its reader. */

@@ -119,7 +119,7 @@ function wholeAnswer(assembly: Assembly, { content, response, finishReason, usag
   return { next: async () => chunks.shift(), reply: () => ({ ...assembly.result(), rawProviderPayload: response?.body }) }
 }
 
-type LibraryKind = Exclude<WireKind, 'openai-compatible'>
+type LibraryKind = Exclude<WireKind, 'openai-compatible' | 'plugin'>
 
 type Library = {
   readonly marks: Marks

@@ -6,7 +6,7 @@ import { type prices, wireRows } from '../rows.ts'
 import type { Prices } from './facts/model-facts.ts'
 import type { Lane } from './lane.ts'
 
-export type WireKind = 'openai-compatible' | 'anthropic' | 'openai'
+export type WireKind = 'openai-compatible' | 'anthropic' | 'openai' | 'plugin'
 
 /** The table of a provider that uses HTTP, with its key filled in. */
 export type WireConfig = Partial<Values<typeof wireRows>> & {
@@ -71,6 +71,8 @@ export const vendors: { readonly [kind in WireKind]: Vendor } = {
     contextTokens: 200_000,
     headers: (apiKey) => ({ 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' }),
   },
+  // No address: the fetch of a plugin reaches its process.
+  plugin: { baseUrl: 'http://plugin/v1', keyEnv: '', contextTokens: 32_768, headers: bearer },
   openai: { baseUrl: 'https://api.openai.com/v1', keyEnv: 'OPENAI_API_KEY', contextTokens: 128_000, headers: bearer },
 }
 
@@ -86,6 +88,7 @@ function withoutSlashes(url: string): string {
 }
 
 export function keyHint(config: WireConfig): string {
+  if (config.kind === 'plugin') return 'check the variables of the plugin'
   return `check the key in ${config.apiKeyEnv ?? vendors[config.kind].keyEnv} (api_key_env)`
 }
 

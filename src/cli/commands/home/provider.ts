@@ -95,7 +95,7 @@ export const models = command({
           `warn: models.toml: unknown provider ${JSON.stringify(provider)}${didYouMean(provider, Object.keys(config.providers.models))}\n`,
         )
     const chosen = (name === undefined ? all(providers, config, file.names) : [one(providers, name)]).filter(({ model }) => model !== '')
-    const asked = providers.filter((each) => name === undefined || each.name === name)
+    const asked = providers.filter((each) => each.kind !== 'plugin' && (name === undefined || each.name === name))
     const lists = await Promise.all(asked.map(async (provider) => ({ provider, answer: await askForModels(setup, provider) })))
     const listed = lists.flatMap(({ provider, answer }) =>
       answer.ok ? answer.models.map((each) => ({ provider, model: each.id, ...each })) : [],

@@ -54,6 +54,8 @@ type AgentFlags = Given<typeof flags>
 
 const wiggumOnly = ['maxIterations', 'until', 'branch', 'protectTests', 'noProtectTests', 'force'] as const
 
+const wiggumCommand = () => import('./wiggum.ts')
+
 export const agent = command({
   flags: flags,
   args: { task: { type: 'text', optional: true, about: 'With --wiggum: the task, as with -m' } },
@@ -74,12 +76,12 @@ export const agent = command({
   async run(context, given, { task }) {
     const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
     if (given.control) return forControlPlane(context, given)
-    if (given.wiggum) return (await import('./wiggum.ts')).wiggum(context, given, task)
+    if (given.wiggum) return (await wiggumCommand()).wiggum(context, given, task)
     if (task !== undefined) throw usageError(`unexpected argument ${quote(task)}\n${question([task])}`)
     const alone = wiggumOnly.find((name) => given[name] !== undefined)
     if (alone !== undefined) throw usageError(`${spelled(alone)} belongs to --wiggum`)
     if (given.continueTurn && given.resume === undefined && existsSync(`${context.home}/wiggum`)) {
-      const { continueInterrupted } = await import('./wiggum.ts')
+      const { continueInterrupted } = await wiggumCommand()
       if (await continueInterrupted(context, given)) return
     }
     if (given.continueTurn && [given.message, given.attempts].some((each) => each !== undefined))

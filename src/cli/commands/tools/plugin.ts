@@ -65,7 +65,6 @@ export function permissionLines({ files, hosts, variables }: Permissions): reado
 function describe(plugin: SoundPlugin): readonly string[] {
   const { manifest, files, entry, folder, state } = plugin
   const { permissions, tools, hooks, process, capabilities } = manifest
-  const unused = capabilities.filter((one) => one === 'channel' || one === 'provider')
   return [
     `${plugin.name} ${manifest.version}: ${state}`,
     ...(manifest.description === '' ? [] : [`  ${line(manifest.description)}`]),
@@ -75,10 +74,11 @@ function describe(plugin: SoundPlugin): readonly string[] {
       `             ${command === undefined ? 'its process answers' : `runs ${line(command)}`}, with ${line(JSON.stringify(spec.parameters))}`,
     ]),
     ...hooks.map(({ event, command, match }) => `  hook       ${line(event)}${match ? ` (${line(match)})` : ''}: runs ${line(command)}`),
-    ...(process === undefined ? [] : [`  process    ${line(process)} runs as long as the conversation`]),
+    ...(process === undefined ? [] : [`  process    ${line(process)} runs as long as what uses it`]),
+    ...(capabilities.includes('channel') ? ['  channel    it says who wrote what to the agent, and gets the answers'] : []),
+    ...(capabilities.includes('provider') ? ['  provider   it sees every prompt that is sent to it, with what files and tools said'] : []),
     ...permissionLines(permissions),
     `  files      ${count(Object.keys(files.files).length, 'file')}, sha256 ${files.digest.slice(0, 12)}`,
-    ...(unused.length === 0 ? [] : [`  unused     ${unused.join(', ')}: this version does not use it`]),
   ]
 }
 

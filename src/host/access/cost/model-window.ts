@@ -226,7 +226,7 @@ export async function wireModel({ config, context }: WireContext, found: WirePro
   const model = found.name === config.defaultProvider ? config.defaultModel : found.model
   const { contextTokens: known } = await factsOf(found, model, await factsFileOf(context.home))
   const { origin = '', hostname = '', pathname = '' } = URL.parse(baseUrlOf(found) ?? '') ?? {}
-  const isAsked = origin !== '' && !Object.hasOwn(vendorHosts, hostname)
+  const isAsked = found.kind !== 'plugin' && origin !== '' && !Object.hasOwn(vendorHosts, hostname)
   return {
     key: { provider: found.name, address: `${origin}${pathname}`, model },
     usual: vendors[found.kind].contextTokens,

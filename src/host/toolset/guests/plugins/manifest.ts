@@ -96,6 +96,9 @@ function contradictions({ capabilities, tools, hooks, process, permissions }: Pl
   const wrong = (['tool', 'hook'] as const).filter((one) => uses[one] !== capabilities.includes(one))
   return [
     ...wrong.map((one) => ['capabilities', `and [[${one}s]] do not fit: name "${one}" and write [[${one}s]], or neither`] as const),
+    ...(process === undefined && capabilities.some((one) => one === 'channel' || one === 'provider')
+      ? [['process', 'is missing: it is the program that brings messages or answers as a model'] as const]
+      : []),
     ...twice.map((name) => ['tools', `has two tools "${name}"; rename one`] as const),
     ...(hooks.length > 0 && permissions.files === 'none'
       ? [['permissions.files', 'is "read" for a plugin with hooks, because a hook runs in the workspace'] as const]

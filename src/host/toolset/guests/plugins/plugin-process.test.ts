@@ -161,11 +161,15 @@ test('one that keeps dying is started again later and later, and at once after i
   using at = stage(`if (params.arguments?.do) process.exit(1)`)
   expect(await errorOf(at.call({ do: 'die' }))).toContain('exit code 1')
   expect(await errorOf(at.call({ do: 'die' }))).toContain('exit code 1')
-  expect(await errorOf(at.call())).toBe('its process failed 2 times in a row; it is started again in 1 s')
+  expect(await errorOf(at.call())).toBe(
+    'its process failed 2 times in a row; it is started again in 1 s: its process ended with exit code 1',
+  )
   at.clock.now += 1_000
   expect(await errorOf(at.call({ do: 'die' }))).toContain('exit code 1')
   at.clock.now += 1_000
-  expect(await errorOf(at.call())).toBe('its process failed 3 times in a row; it is started again in 1 s')
+  expect(await errorOf(at.call())).toBe(
+    'its process failed 3 times in a row; it is started again in 1 s: its process ended with exit code 1',
+  )
   at.clock.now += 1_000
   expect((await at.call()).success).toBe(true)
   expect(await errorOf(at.call({ do: 'die' }))).toContain('exit code 1')

@@ -1,11 +1,11 @@
 /**
- * Keeps the process of one plugin and calls it over lines of JSON-RPC 2.0, one call at a time. Whatever is not an answer to the open call
- * ends the process; the next call starts another one, later and later while none answers.
+ * Keeps the process of one plugin and calls it over lines of JSON-RPC 2.0, one call at a time. Whatever is neither an answer to the open
+ * call nor a message of a channel ends the process; the next call starts another one, later and later while none answers.
  */
 
 import { within } from '../../../../kit/abort.ts'
 import { createCollector } from '../../../../kit/content/output-limit.ts'
-import { canonical, isObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
+import { canonical, isJsonObject, isObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
 import { quote } from '../../../../kit/text.ts'
 import type { ToolResult } from '../../../../runtime/port.ts'
 import { startLineProcess } from '../../../../sandbox/pipes/line-process.ts'
@@ -26,15 +26,23 @@ export type ProcessOptions = {
   readonly spawn: Spawn
   readonly plan: Pick<SpawnPlan, 'argv' | 'cwd' | 'env' | 'readablePaths'>
   readonly maxOutputBytes: number
-  /** Aborts when the conversation is closed. */
+  /** Aborts when what the process runs for is closed. */
   readonly closed: AbortSignal
   readonly now?: () => number
+  /** Takes a `message` of a channel; absent: the process may send none. @returns what is wrong with it */
+  readonly onMessage?: (message: JsonObject) => string | undefined
 }
 
-export type PluginProcess = { call(tool: string, input: JsonObject, signal: AbortSignal): Promise<ToolResult> }
+export type PluginProcess = {
+  call(tool: string, input: JsonObject, signal: AbortSignal): Promise<ToolResult>
+  /** Sends a request to the process. Never rejects. */
+  ask(method: string, params: object, signal: AbortSignal, output?: (text: string) => void): Promise<Reply>
+  /** Starts the process where none runs, and asks one that rested whether it is well. @returns why none runs */
+  keep(): Promise<string | undefined>
+}
 
-/** `value` is the result; `why` says what went wrong. */
-type Reply = { readonly value: unknown } | { readonly why: string }
+/** `value` is the result; of a refusal, `{ error }` with the `code` that the process gave. `why` says what went wrong with the process. */
+export type Reply = { readonly value: unknown; readonly code?: number } | { readonly why: string }
 type Running = {
   request(method: string, params: object, signal: AbortSignal, output?: (text: string) => void): Promise<Reply>
   isSound(): boolean
@@ -47,15 +55,17 @@ export function createPluginProcess(options: ProcessOptions): PluginProcess {
   const state: {
     running?: Running | undefined
     failures: number
+    why: string
     notBefore: number
     last: Promise<unknown>
     idle?: ReturnType<typeof setTimeout>
-  } = { failures: 0, notBefore: 0, last: Promise.resolve() }
+  } = { failures: 0, why: '', notBefore: 0, last: Promise.resolve() }
 
   function failed(why: string): string {
     state.running?.end()
     state.running = undefined
     state.failures += 1
+    state.why = why
     state.notBefore = now() + (state.failures < 2 ? 0 : Math.min(longestBackOffMs, 500 * 2 ** (state.failures - 1)))
     return why
   }
@@ -66,11 +76,16 @@ export function createPluginProcess(options: ProcessOptions): PluginProcess {
     if (running?.isSound() && now() - running.usedAt < restMs) return running
     if (running !== undefined) {
       const healthy = await running.request('health', {}, AbortSignal.timeout(healthMs))
-      if ('value' in healthy) return running
-      failed('')
+      if ('value' in healthy) {
+        Object.assign(running, { usedAt: now() })
+        state.failures = 0
+        return running
+      }
+      failed(healthy.why)
     }
     const wait = state.notBefore - now()
-    if (wait > 0) return `its process failed ${state.failures} times in a row; it is started again in ${Math.ceil(wait / 1_000)} s`
+    if (wait > 0)
+      return `its process failed ${state.failures} times in a row; it is started again in ${Math.ceil(wait / 1_000)} s: ${state.why}`
     const started = start(options)
     state.running = started
     const { name, version } = manifest
@@ -79,30 +94,45 @@ export function createPluginProcess(options: ProcessOptions): PluginProcess {
     return why === undefined ? started : failed(`its process gave no proper greeting: ${why}`)
   }
 
-  async function call(tool: string, input: JsonObject, signal: AbortSignal): Promise<ToolResult> {
-    if (signal.aborted || options.closed.aborted) return fail('cancelled before it started')
+  async function ask(...[method, params, signal, output]: Parameters<PluginProcess['ask']>): Promise<Reply> {
+    if (signal.aborted || options.closed.aborted) return { why: 'cancelled before it started' }
     clearTimeout(state.idle)
     const running = await ready()
-    if (typeof running === 'string') return fail(running)
-    const pieces = createCollector(maxOutputBytes)
-    const reply = await running.request('call', { tool, arguments: input }, signal, pieces.push)
+    if (typeof running === 'string') return { why: running }
+    const reply = await running.request(method, params, signal, output)
     running.usedAt = now()
-    if ('why' in reply) return fail(failed(reply.why), pieces.text())
+    if ('why' in reply) return { why: failed(reply.why) }
     state.failures = 0
+    if (options.onMessage === undefined) rest(running)
+    return reply
+  }
+
+  function rest(running: Running): void {
     state.idle = setTimeout(() => {
       running.end()
       state.running = undefined
     }, idleMs)
     state.idle.unref()
-    const result = resultOf(reply.value, '')
-    return { ...result, output: pieces.text() + result.output }
+  }
+
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = state.last.then(work)
+    state.last = turn.catch(() => undefined)
+    return turn
   }
 
   return {
-    call(...asked) {
-      const turn = state.last.then(() => call(...asked))
-      state.last = turn.catch(() => undefined)
-      return turn
+    async call(tool, input, signal) {
+      const pieces = createCollector(maxOutputBytes)
+      const reply = await inTurn(() => ask('call', { tool, arguments: input }, signal, pieces.push))
+      if ('why' in reply) return fail(reply.why, pieces.text())
+      const result = resultOf(reply.value, '')
+      return { ...result, output: pieces.text() + result.output }
+    },
+    ask: (...asked) => inTurn(() => ask(...asked)),
+    async keep() {
+      const running = await inTurn(async () => (options.closed.aborted ? 'it was closed' : ready()))
+      return typeof running === 'string' ? state.why || running : undefined
     },
   }
 }
@@ -121,7 +151,7 @@ function whyNoGreeting(value: unknown, { tools }: PluginManifest): string | unde
 
 type OpenCall = { readonly id: string; take(reply: Reply): void; readonly output: ((text: string) => void) | undefined }
 
-function start({ spawn, plan, closed }: ProcessOptions): Running {
+function start({ spawn, plan, closed, onMessage }: ProcessOptions): Running {
   let open: OpenCall | undefined
   const child = startLineProcess({
     spawn,
@@ -130,7 +160,10 @@ function start({ spawn, plan, closed }: ProcessOptions): Running {
     onOver: (why) => open?.take({ why }),
     onLine(line) {
       const said = readMessage(line, open?.id)
-      if ('broken' in said) child.stop(said.broken)
+      if ('message' in said) {
+        const wrong = onMessage === undefined ? 'it is not a channel' : onMessage(said.message)
+        if (wrong !== undefined) child.stop(`it sent a message that cannot be taken: ${wrong}`)
+      } else if ('broken' in said) child.stop(said.broken)
       else if ('output' in said) open?.output?.(said.output)
       else if ('value' in said) open?.take(said)
     },
@@ -165,17 +198,25 @@ function start({ spawn, plan, closed }: ProcessOptions): Running {
   }
 }
 
-type Said = { readonly broken: string } | { readonly output: string } | { readonly value: unknown } | { readonly ignored: true }
+type Said =
+  | { readonly message: JsonObject }
+  | { readonly broken: string }
+  | { readonly output: string }
+  | Exclude<Reply, { readonly why: string }>
+  | { readonly ignored: true }
 
 /** @param open the id of the open call, if there is one */
 function readMessage(line: string, open: string | undefined): Said {
   const message = parseJson(line)
   if (!isObject(message) || message.jsonrpc !== '2.0') return { broken: `it printed what is not JSON-RPC: ${quote(line.slice(0, 80))}` }
   const { id, method, params, result, error } = message
+  if (method === 'message' && isJsonObject(params)) return { message: params }
   const isOutput = method === 'output' && isObject(params)
   const about = isOutput ? params.id : id
   if (about === undefined) return { ignored: true }
   if (about !== open) return { broken: `it answered call ${quote(about)}, which is not open` }
   if (isOutput) return { output: typeof params.text === 'string' ? params.text : '' }
-  return { value: isObject(error) ? { error: typeof error.message === 'string' ? error.message : quote(error) } : (result ?? null) }
+  if (!isObject(error)) return { value: result ?? null }
+  const value = { error: typeof error.message === 'string' ? error.message : quote(error) }
+  return typeof error.code === 'number' ? { value, code: error.code } : { value }
 }

@@ -12,7 +12,7 @@ import { policyOf } from '../../../setup/effective-policy.ts'
 import type { SourcedTool, ToolDeps, ToolSource } from '../../contract.ts'
 import { builtInNames } from '../../tool-selection.ts'
 import type { PluginManifest } from './manifest.ts'
-import { createPluginProcess } from './plugin-process.ts'
+import { createPluginProcess, type ProcessOptions } from './plugin-process.ts'
 import { checkFolder, openPlugins, type Plugin, type Plugins, type SoundPlugin } from './plugins.ts'
 
 /** Holds what the tools of one plugin need: `folder` is the private copy of its files, `source` is where it is installed. */
@@ -80,15 +80,8 @@ function whyChanged(plugins: Plugins, name: string, digest: string): string | un
 export function toolsOf(host: PluginHost): readonly SourcedTool[] {
   const { setup, deps, manifest, folder, digest, source, changed } = host
   const { files, hosts } = manifest.permissions
-  const { around, kind } = surroundings(host)
-  const { maxOutputBytes, closed } = deps
-  const plan = {
-    argv: [join(folder, manifest.process ?? '')],
-    cwd: around.workspace,
-    env: { ...around.env, BRAIDCLAW_TOOL_DIR: folder },
-    readablePaths: [{ path: folder }],
-  }
-  const process = createPluginProcess({ manifest, spawn: around.spawn, plan, maxOutputBytes, closed })
+  const { around, kind, process } = processOf(host)
+  const { maxOutputBytes } = deps
   return manifest.tools.map(({ spec, command }): SourcedTool => {
     const file = command ?? manifest.process ?? ''
     const path = join(folder, file)
@@ -113,10 +106,25 @@ export function toolsOf(host: PluginHost): readonly SourcedTool[] {
   })
 }
 
+/** Returns the process of a plugin, which the first request starts, and what a command of the plugin runs in. */
+export function processOf(host: Pick<PluginHost, 'setup' | 'deps' | 'manifest' | 'folder'>, onMessage?: ProcessOptions['onMessage']) {
+  const { deps, manifest, folder } = host
+  const { around, kind } = surroundings(host)
+  const plan = {
+    argv: [join(folder, manifest.process ?? '')],
+    cwd: around.workspace,
+    env: { ...around.env, BRAIDCLAW_TOOL_DIR: folder },
+    readablePaths: [{ path: folder }],
+  }
+  const { maxOutputBytes, closed } = deps
+  const process = createPluginProcess({ manifest, spawn: around.spawn, plan, maxOutputBytes, closed, ...(onMessage ? { onMessage } : {}) })
+  return { around, kind, process }
+}
+
 /**
  * Without access to the workspace, the folder of the plugin itself is the workspace of its sandbox, so that the sandbox shows nothing else.
  */
-function surroundings({ setup, deps, manifest, folder }: PluginHost) {
+function surroundings({ setup, deps, manifest, folder }: Pick<PluginHost, 'setup' | 'deps' | 'manifest' | 'folder'>) {
   const { files, hosts } = manifest.permissions
   const { workspace } = policyOf(setup.config, setup.paths, setup.context.env)
   const place = files === 'none' ? folder : workspace

@@ -4,12 +4,10 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { quote } from '../../../../kit/text.ts'
 import type { SandboxKind } from '../../../../sandbox/contract.ts'
-import { cleanEnvironment } from '../../../../tools/process.ts'
 import type { Setup } from '../../../api.ts'
 import { FailureError } from '../../../failure.ts'
-import { policyOf } from '../../../setup/effective-policy.ts'
-import { createConfinement } from '../../sandbox/command-sandbox.ts'
 import { copyFolder } from '../folders/folder-files.ts'
+import { ownDeps } from './plugin-service.ts'
 import { toolsOf } from './plugin-tools.ts'
 import { checkFolder } from './plugins.ts'
 
@@ -30,11 +28,7 @@ export async function testPlugin(home: string, { folder, sandbox, setupIn }: Tes
   const closed = new AbortController()
   const setup = setupIn(workspace)
   const { limits } = setup.config
-  const policy = policyOf(setup.config, setup.paths, setup.context.env)
-  const sandboxOn = (on: string) => createConfinement(sandbox, { setup, policy: { ...policy, workspace: on } })
-  const { spawn, close } = sandboxOn(workspace)
-  const env = cleanEnvironment({ home: workspace })
-  const deps = { spawn, sandboxOn, env, maxOutputBytes: limits.maxResultBytes, closed: closed.signal }
+  const { deps, close } = ownDeps(setup, closed.signal, sandbox)
   try {
     copyFolder(folder, copy, files.digest)
     const tools = toolsOf({ setup, deps, manifest, folder: copy, digest: files.digest, source: folder, changed: () => undefined })
