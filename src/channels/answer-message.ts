@@ -4,7 +4,7 @@ import type { Conversation } from '../host/api.ts'
 import type { Schedules } from '../host/contract/schedules-api.ts'
 import { FailureError } from '../host/failure.ts'
 import { schedulesCommand } from '../host/schedules/chat-schedules.ts'
-import { errorText } from '../kit/errors.ts'
+import { atEnd, errorText } from '../kit/errors.ts'
 import type { ChannelStore } from '../memory/recovery/channel-store.ts'
 import type { AgentEvent, Ending } from '../runtime/event.ts'
 import { endingNote, isUnanswered, rememberedOf } from '../runtime/history-text.ts'
@@ -102,11 +102,8 @@ function refusalOf(error: unknown): string {
 async function showWorking<T>({ working }: AdmittedMessage, work: () => Promise<T>): Promise<T> {
   working?.()
   const again = working && setInterval(working, WORKING_MS)
-  try {
-    return await work()
-  } finally {
-    clearInterval(again)
-  }
+  using _end = atEnd(() => clearInterval(again))
+  return await work()
 }
 
 type TurnReport = { result?: string; isEmpty?: boolean }

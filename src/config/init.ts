@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { atEnd } from '../kit/errors.ts'
 import { defaultSoul } from '../memory/conversations/summary-words.ts'
 import type { ConfigProblem } from './config.ts'
 import { defaultConfigToml, type Extension, type ExtensionRequest, extendConfig, providerTable, seedValues } from './config-text.ts'
@@ -175,12 +176,9 @@ function newFile({ what, path, text }: { readonly what: string; readonly path: s
 function createWhole(path: string, text: string): void {
   const draft = `${path}.${process.pid}.tmp`
   for (const name of readdirSync(dirname(path))) if (isLeftDraft(name)) rmSync(join(dirname(path), name), { force: true })
-  try {
-    writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
-    linkSync(draft, path)
-  } finally {
-    rmSync(draft, { force: true })
-  }
+  using _end = atEnd(() => rmSync(draft, { force: true }))
+  writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
+  linkSync(draft, path)
 }
 
 /** Tells whether the process that wrote this draft has ended. */
@@ -260,15 +258,12 @@ function replaceFile(path: string, before: string, text: string): boolean {
   const real = realpathSync(path)
   const { mode, uid, gid } = statSync(real)
   const draft = `${real}.${crypto.randomUUID()}`
-  try {
-    writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
-    chmodSync(draft, mode & 0o777)
-    if (process.getuid?.() === 0) chownSync(draft, uid, gid)
-    const now = readConfigFile(path)
-    if (now.state !== 'text' || now.text !== before) return false
-    renameSync(draft, real)
-    return true
-  } finally {
-    rmSync(draft, { force: true })
-  }
+  using _end = atEnd(() => rmSync(draft, { force: true }))
+  writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
+  chmodSync(draft, mode & 0o777)
+  if (process.getuid?.() === 0) chownSync(draft, uid, gid)
+  const now = readConfigFile(path)
+  if (now.state !== 'text' || now.text !== before) return false
+  renameSync(draft, real)
+  return true
 }

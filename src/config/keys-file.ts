@@ -2,7 +2,7 @@
 
 import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { attempt } from '../kit/errors.ts'
+import { atEnd, attempt } from '../kit/errors.ts'
 import { readAssignments } from './text/assignments.ts'
 import { readConfigFile } from './text/read-toml-file.ts'
 
@@ -57,11 +57,8 @@ export function keepKey(path: string, name: string, key: string): void {
   const text = [...(others.at(-1) === '' ? others.slice(0, -1) : others), `${name}='${key}'`, ''].join('\n')
   const draft = `${path}.${crypto.randomUUID()}`
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  try {
-    writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
-    chmodSync(draft, 0o600)
-    renameSync(draft, path)
-  } finally {
-    rmSync(draft, { force: true })
-  }
+  using _end = atEnd(() => rmSync(draft, { force: true }))
+  writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
+  chmodSync(draft, 0o600)
+  renameSync(draft, path)
 }

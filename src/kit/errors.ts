@@ -1,4 +1,4 @@
-/** Reads a thrown value (its message, its trace, its system code), and does what may fail. */
+/** Reads a thrown value (its message, its trace, its system code), and does what may fail, or what is due even after a failure. */
 
 /** Returns the trace of an error for a log, with its message, which the traces of some errors leave out. */
 export function traceOf(error: unknown): string {
@@ -49,4 +49,14 @@ export function succeeds(work: () => unknown): boolean {
   } catch {
     return false
   }
+}
+
+/** Does work when the scope ends in which this is declared, as `finally` would: `using _end = atEnd(() => closeSync(file))`. */
+export function atEnd(work: () => unknown): Disposable {
+  return { [Symbol.dispose]: () => void work() }
+}
+
+/** Does work that the end of the scope waits for, with `await using`. */
+export function atAsyncEnd(work: () => Promise<unknown>): AsyncDisposable {
+  return { [Symbol.asyncDispose]: async () => void (await work()) }
 }

@@ -2,7 +2,7 @@
 
 import type { ToolOutcome } from '../runtime/event.ts'
 import type { Clock } from '../runtime/port.ts'
-import { noteInHome } from './journal/home-notes.ts'
+import { noteInHome } from './journal/journal.ts'
 import { isAlive } from './journal/process-owner.ts'
 import { type ChannelStore, createChannelStore } from './recovery/channel-store.ts'
 import type { Store } from './store.ts'

@@ -1,6 +1,7 @@
 /** Opens one SQLite file safely, migrates it to the newest schema, and writes to it only under `BEGIN IMMEDIATE`. */
 
 import { Database } from 'bun:sqlite'
+import { atEnd } from '../kit/errors.ts'
 import type { Log } from '../runtime/port.ts'
 import { createLockWait, type LockWait } from './commit-queue.ts'
 import { prepareFile, watchFile } from './database-file.ts'
@@ -119,11 +120,8 @@ const briefMs = 100
 
 /** SQLite's own busy timeout applies only to statements outside of transactions. */
 function beginAtOnce(db: Database, busyTimeoutMs: number): void {
-  try {
-    db.run('PRAGMA busy_timeout = 0; BEGIN IMMEDIATE')
-  } finally {
-    db.run(`PRAGMA busy_timeout = ${Math.trunc(busyTimeoutMs)}`)
-  }
+  using _end = atEnd(() => db.run(`PRAGMA busy_timeout = ${Math.trunc(busyTimeoutMs)}`))
+  db.run('PRAGMA busy_timeout = 0; BEGIN IMMEDIATE')
 }
 
 function waitUntilFree(attempt: () => void, lockWait: () => LockWait, waiting: WaitLength): void {
@@ -159,11 +157,8 @@ function transact<T>(db: Database, begin: () => void, body: () => T): T {
 /** NORMAL, not OFF, so that checkpoints of the WAL stay safe. */
 function unsynced<T>(db: Database, body: () => T): T {
   db.run('PRAGMA synchronous = NORMAL')
-  try {
-    return body()
-  } finally {
-    db.run('PRAGMA synchronous = FULL')
-  }
+  using _end = atEnd(() => db.run('PRAGMA synchronous = FULL'))
+  return body()
 }
 
 function undone<T>(db: Database, body: () => T): T {

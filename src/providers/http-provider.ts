@@ -1,6 +1,6 @@
 /** Provides a model over the network: one vendor's protocol with our timeouts, retries, limits, prices and failure codes. */
 
-import { nearest } from '../kit/nearest.ts'
+import { nearest } from '../kit/text.ts'
 import type { FailureCode } from '../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { converse } from './chat/converse.ts'

@@ -2,10 +2,9 @@
 
 import { fifo } from './fifo/fifo-kind.ts'
 import { anthropic, openai, openaiCompatible, plugin } from './http-kinds.ts'
-import { mock } from './mock.ts'
+import { mock, stub } from './offline-kinds.ts'
 import { reliable } from './reliable.ts'
 import { router } from './router.ts'
-import { stub } from './stub.ts'
 
 export const providerKinds = [
   // Add one line per kind (docs/extending.md).

@@ -1,5 +1,6 @@
 /** Checks whether a provider works with one short question, and asks a server for the names of its models. */
 
+import { atEnd } from '../kit/errors.ts'
 import { isObject } from '../kit/json.ts'
 import type { FailureCode } from '../runtime/event.ts'
 import { type Clock, type Provider, ProviderFailure } from '../runtime/port.ts'
@@ -53,16 +54,13 @@ export async function listModels(name: string, config: WireConfig, deps: Provide
   /** Reads one page and those after it. */
   async function items(url: string, after = ''): Promise<readonly Item[]> {
     const wire = openWire({ ...limits, fetch: deps.fetch, now: deps.now, streaming: false, keyHint: keyHint(config) })
-    try {
-      const answer = await wire.ask(url + after, { headers })
-      const reply = answer.type === 'document' ? answer.value : undefined
-      const page = itemsIn(reply)
-      if (!page) throw new ProviderFailure('bad_response', `provider "${name}" answered at ${url} without a list of models`)
-      const last = isObject(reply) && reply.has_more === true ? page.at(-1) : undefined
-      return last ? [...page, ...(await items(url, `?after_id=${encodeURIComponent(idOf(last))}`))] : page
-    } finally {
-      wire.close()
-    }
+    using _end = atEnd(() => wire.close())
+    const answer = await wire.ask(url + after, { headers })
+    const reply = answer.type === 'document' ? answer.value : undefined
+    const page = itemsIn(reply)
+    if (!page) throw new ProviderFailure('bad_response', `provider "${name}" answered at ${url} without a list of models`)
+    const last = isObject(reply) && reply.has_more === true ? page.at(-1) : undefined
+    return last ? [...page, ...(await items(url, `?after_id=${encodeURIComponent(idOf(last))}`))] : page
   }
 
   // Ollama and LM Studio say on pages of their own which models are loaded, and which only embed text.

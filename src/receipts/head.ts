@@ -1,7 +1,7 @@
 /** Reads and writes the head file, which contains the newest anchor beside the log; every append updates it. */
 
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
-import { hasCode } from '../kit/errors.ts'
+import { atEnd, hasCode } from '../kit/errors.ts'
 import { type Anchor, headLine, parseAnchor } from './form/anchor.ts'
 
 /**
@@ -11,12 +11,9 @@ import { type Anchor, headLine, parseAnchor } from './form/anchor.ts'
 export function writeHead(path: string, anchor: Anchor): void {
   const bytes = new TextEncoder().encode(`${headLine(anchor)}\n`)
   const file = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK, 0o600)
-  try {
-    writeSync(file, bytes, 0, bytes.length, 0)
-    if (fstatSync(file).size > bytes.length) ftruncateSync(file, bytes.length)
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  writeSync(file, bytes, 0, bytes.length, 0)
+  if (fstatSync(file).size > bytes.length) ftruncateSync(file, bytes.length)
 }
 
 /**

@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { hasCode } from '../kit/errors.ts'
+import { atEnd, attempt, hasCode } from '../kit/errors.ts'
 import type { ReceiptPaths, Seal } from './contract.ts'
 import { macOf } from './form/receipt.ts'
 import { diskFailure, type ReceiptFailure } from './receipt-failure.ts'
@@ -27,11 +27,8 @@ export type ReadKey =
 export function readKey(path: string): ReadKey {
   try {
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-    try {
-      return keyOf(path, fstatSync(file), () => readFileSync(file, 'latin1'))
-    } finally {
-      closeSync(file)
-    }
+    using _end = atEnd(() => closeSync(file))
+    return keyOf(path, fstatSync(file), () => readFileSync(file, 'latin1'))
   } catch (error) {
     if (hasCode(error, 'ENOENT'))
       return refused(`the receipt key "${path}" is missing; restore it from a backup, without it no receipt can be trusted`, true)
@@ -56,12 +53,10 @@ const noKey = 'none'
 function decoded(text: string): Uint8Array | undefined {
   const hex = text.endsWith('\n') ? text.slice(0, -1) : text
   if (hex === noKey) return new Uint8Array(0)
-  try {
+  return attempt(() => {
     const key = Uint8Array.fromHex(hex)
     return key.length === 32 && key.toHex() === hex ? key : undefined
-  } catch {
-    return undefined
-  }
+  })
 }
 
 /** Call it only for a log without receipts; if a key exists, reads that instead. */

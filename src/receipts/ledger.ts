@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { hasCode } from '../kit/errors.ts'
+import { atEnd, hasCode } from '../kit/errors.ts'
 import type { AppendReceipts, AppendResult, Checkpoint, Ledger, OpenLedger, ReceiptDraft, ReceiptPaths } from './contract.ts'
 import { sealAnchor } from './form/anchor.ts'
 import { genesis, lineOf, type Receipt, readReceipt, sealed } from './form/receipt.ts'
@@ -238,14 +238,11 @@ function prove({ file, isNew, paths, sync }: Book, { size, ...anchor }: Checkpoi
   if (size > 0 && !byWriting) return { ok: true }
   if (!isNew) sync(file)
   ftruncateSync(file, size)
-  try {
-    const count = writeSync(file, new Uint8Array(4096).fill(0x20))
-    if (count < 4096) return { ok: false, failure: fullDisk(paths.log) }
-    sync(file)
-    return fstatSync(file).size === size + count ? { ok: true } : { ok: false, failure: unusable(paths.log) }
-  } finally {
-    ftruncateSync(file, size)
-  }
+  using _end = atEnd(() => ftruncateSync(file, size))
+  const count = writeSync(file, new Uint8Array(4096).fill(0x20))
+  if (count < 4096) return { ok: false, failure: fullDisk(paths.log) }
+  sync(file)
+  return fstatSync(file).size === size + count ? { ok: true } : { ok: false, failure: unusable(paths.log) }
 }
 
 function cutBack(file: number, size: number, failure: ReceiptFailure): Failed {
@@ -304,12 +301,9 @@ export function createReceiptLog(options: ReceiptLogOptions): AppendReceipts {
     const opened = open(checkpoint, logId)
     if (!opened.ok) return opened
     const { ledger } = opened
-    try {
-      for (const draft of drafts) ledger.add(draft)
-      return ledger.write()
-    } finally {
-      ledger.close()
-    }
+    using _end = atEnd(() => ledger.close())
+    for (const draft of drafts) ledger.add(draft)
+    return ledger.write()
   }
 }
 

@@ -1,7 +1,7 @@
 /** Reads receipts without verifying the chain (`verifyReceipts` does that), and reads no more of a long log than requested. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { hasCode, unlessMissing } from '../kit/errors.ts'
+import { atEnd, hasCode, unlessMissing } from '../kit/errors.ts'
 import type { WrittenReceipt } from './contract.ts'
 import { type Receipt, readLink, readReceipt, sealOf } from './form/receipt.ts'
 import { decode, type LogLine, longestLine } from './form/receipt-lines.ts'
@@ -73,11 +73,8 @@ const newline = 0x0a
  */
 function* linesBackward(path: string): Generator<LogLine> {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  try {
-    yield* backward(file)
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  yield* backward(file)
 }
 
 function* backward(file: number): Generator<LogLine> {
@@ -135,13 +132,10 @@ export function findLine(log: string, seq: number): string | undefined {
   for (const path of filesOf(log).toReversed()) {
     const file = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK))
     if (file === undefined) continue
-    try {
-      const first = ahead(file, 0, () => true)
-      if (first && first.seq > seq) continue
-      return first ? search(file, seq) : undefined
-    } finally {
-      closeSync(file)
-    }
+    using _end = atEnd(() => closeSync(file))
+    const first = ahead(file, 0, () => true)
+    if (first && first.seq > seq) continue
+    return first ? search(file, seq) : undefined
   }
 }
 

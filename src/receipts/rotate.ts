@@ -2,6 +2,7 @@
 
 import { closeSync, constants, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { atEnd } from '../kit/errors.ts'
 import type { AppendResult, Checkpoint, ReceiptDraft, ReceiptPaths } from './contract.ts'
 import { sealAnchor } from './form/anchor.ts'
 import { lineOf } from './form/receipt.ts'
@@ -49,11 +50,8 @@ function rotated({ paths, checkpoint, draft }: Rotation): AppendResult & { reado
 function wrote(path: string, bytes: Uint8Array): boolean {
   rmSync(path, { force: true })
   const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600)
-  try {
-    const whole = writeSync(file, bytes) === bytes.length
-    if (whole) fsyncSync(file)
-    return whole
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  const whole = writeSync(file, bytes) === bytes.length
+  if (whole) fsyncSync(file)
+  return whole
 }

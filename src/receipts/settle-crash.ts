@@ -3,6 +3,7 @@
  */
 
 import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync } from 'node:fs'
+import { atEnd } from '../kit/errors.ts'
 import type { Checkpoint } from './contract.ts'
 import { isSealed, sealAnchor } from './form/anchor.ts'
 import { follow, type Position } from './form/chain.ts'
@@ -56,11 +57,8 @@ function carriedOver(log: string, checkpoint: Checkpoint): boolean {
   const last = segmentsOf(log).at(-1)
   if (last === undefined) return false
   const file = openSync(last, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  try {
-    return fstatSync(file).size === checkpoint.size && endsAs(file, checkpoint)
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  return fstatSync(file).size === checkpoint.size && endsAs(file, checkpoint)
 }
 
 function adoptRest({ file, path, key }: SettleOptions, checkpoint: Checkpoint): SettleResult {

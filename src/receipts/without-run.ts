@@ -1,5 +1,6 @@
 /** Sorts receipts that no run in the journal names: those the log itself explains, and those that reveal lost journal rows. */
 
+import { attempt } from '../kit/errors.ts'
 import { canonical, isObject } from '../kit/json.ts'
 import { sha256 } from '../kit/sha256.ts'
 import type { Receipt } from './form/receipt.ts'
@@ -79,12 +80,10 @@ function extend(spans: Span[], seq: number): void {
 
 /** Returns the operator's input for a receipt, only if the receipt contains its hash. */
 export function wordsUnder({ id, args_hash }: Receipt, wordsOf: KnownToDatabase['wordsOf']): unknown {
-  try {
+  return attempt(() => {
     const value: unknown = JSON.parse(wordsOf(id) ?? 'null')
     return sha256(canonical(value)) === args_hash ? value : undefined
-  } catch {
-    return undefined
-  }
+  })
 }
 
 function acceptedBy(receipt: Receipt, { wordsOf }: KnownToDatabase): { spans: Span[]; problems: string[] } | undefined {

@@ -5,7 +5,7 @@
 
 import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { errorText } from '../kit/errors.ts'
+import { atEnd, errorText } from '../kit/errors.ts'
 import type { Log } from '../runtime/port.ts'
 import type { Spawn } from './contract.ts'
 import { isWithin } from './protect/places.ts'
@@ -100,15 +100,12 @@ function change({ workspace, since }: Left, path: string, mode: (stat: Stats) =>
   try {
     if (mode(lstatSync(path)) === undefined) return false
     const held = openSync(path, O_PATH | constants.O_NOFOLLOW)
-    try {
-      const stat = fstatSync(held)
-      const [newMode, own] = [mode(stat), `/proc/self/fd/${held}`]
-      if (newMode === undefined || stat.ctimeMs < since - LAG_MS || !isWithin(readlinkSync(own), workspace)) return false
-      chmodSync(own, newMode & 0o7777)
-      return true
-    } finally {
-      closeSync(held)
-    }
+    using _end = atEnd(() => closeSync(held))
+    const stat = fstatSync(held)
+    const [newMode, own] = [mode(stat), `/proc/self/fd/${held}`]
+    if (newMode === undefined || stat.ctimeMs < since - LAG_MS || !isWithin(readlinkSync(own), workspace)) return false
+    chmodSync(own, newMode & 0o7777)
+    return true
   } catch {
     // The file is gone, or belongs to another user.
     return false

@@ -5,7 +5,7 @@
 
 import { closeSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { errnoOf, errorText } from '../kit/errors.ts'
+import { atEnd, errnoOf, errorText } from '../kit/errors.ts'
 import { namesIn, statFields } from '../kit/proc.ts'
 import { sha256 } from '../kit/sha256.ts'
 import type { Log } from '../runtime/port.ts'
@@ -113,11 +113,8 @@ function isLeftover(pid: string, marks: ReadonlySet<string>): boolean {
 function end(libc: Libc, pid: string, marks: ReadonlySet<string>): boolean {
   const handle = Number(libc.syscall(PIDFD_OPEN, BigInt(pid), 0n, 0n, 0n, 0n))
   if (handle < 0) return false
-  try {
-    return isLeftover(pid, marks) && libc.syscall(PIDFD_SEND_SIGNAL, BigInt(handle), SIGKILL, 0n, 0n, 0n) === 0n
-  } finally {
-    closeSync(handle)
-  }
+  using _end = atEnd(() => closeSync(handle))
+  return isLeftover(pid, marks) && libc.syscall(PIDFD_SEND_SIGNAL, BigInt(handle), SIGKILL, 0n, 0n, 0n) === 0n
 }
 
 /** bubblewrap removes an environment variable that nobody has set: the option has no effect and can carry a name. */

@@ -1,5 +1,6 @@
 /** Tries to break out of a sandbox in every known way, for real, and reports which layer stopped each attempt. */
 
+import { atEnd } from '../kit/errors.ts'
 import type { Sandbox } from './contract.ts'
 import { type EscapeAttempt, type Field, sh } from './probe/attempt.ts'
 import { fileAttempts } from './probe/files.ts'
@@ -35,19 +36,17 @@ export const attempts: readonly EscapeAttempt[] = [...fileAttempts, ...processAt
 export async function probeSandbox(sandbox: Sandbox, { ground, only }: ProbeQuestion): Promise<ProbeResult[]> {
   const outside = await openOutside(ground)
   process.env[CANARY_VARIABLE] = ground.token
-  try {
-    const env = { PATH: fixedPath, HOME: ground.settings.home, LANG: 'C.UTF-8' }
-    const bare = { ground, outside, name: sandbox.name, env, filtered: false }
-    const status = await run({ sandbox, field: bare, argv: sh('cat /proc/self/status') })
-    const field = { ...bare, filtered: /Seccomp:\s*2/.test(status.output) }
-    const results: ProbeResult[] = []
-    for (const attempt of attempts.filter(({ name }) => only?.includes(name) ?? true))
-      results.push(await tryOut({ sandbox, field, attempt }))
-    return results
-  } finally {
+  using _end = atEnd(() => {
     delete process.env[CANARY_VARIABLE]
     outside.stop()
-  }
+  })
+  const env = { PATH: fixedPath, HOME: ground.settings.home, LANG: 'C.UTF-8' }
+  const bare = { ground, outside, name: sandbox.name, env, filtered: false }
+  const status = await run({ sandbox, field: bare, argv: sh('cat /proc/self/status') })
+  const field = { ...bare, filtered: /Seccomp:\s*2/.test(status.output) }
+  const results: ProbeResult[] = []
+  for (const attempt of attempts.filter(({ name }) => only?.includes(name) ?? true)) results.push(await tryOut({ sandbox, field, attempt }))
+  return results
 }
 
 type Trying = { readonly sandbox: Sandbox; readonly field: Field; readonly attempt: EscapeAttempt }

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import { nearest } from '../kit/nearest.ts'
-import { cut } from '../kit/text.ts'
+import { cut, nearest } from '../kit/text.ts'
 import { policyWith } from './gate.fixture.ts'
 import { definePolicy, policyVersion } from './policy.ts'
 import { meaningOf, rules } from './rules.ts'

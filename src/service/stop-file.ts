@@ -2,7 +2,7 @@
 
 import { closeSync, constants, lstatSync, mkdirSync, openSync, readSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { hasCode } from '../kit/errors.ts'
+import { atEnd, hasCode } from '../kit/errors.ts'
 
 /** @returns the reason while stopped, undefined otherwise. An unreadable file counts as a stop. */
 export function readStop(path: string): string | undefined {
@@ -25,12 +25,9 @@ export function readStop(path: string): string | undefined {
 /** Reads only the beginning, because the file may be huge; opens it without blocking, because it may become a FIFO before that. */
 function beginningOf(path: string): string {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  try {
-    const bytes = new Uint8Array(2000)
-    return new TextDecoder().decode(bytes.subarray(0, readSync(file, bytes)))
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  const bytes = new Uint8Array(2000)
+  return new TextDecoder().decode(bytes.subarray(0, readSync(file, bytes)))
 }
 
 /**

@@ -1,6 +1,5 @@
 /** Finds the procedures of a home and of its workspace, and reads them. */
 
-import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfigFile } from '../config/text/read-toml-file.ts'
 import type { FieldProblem } from '../config/text/table-reader.ts'
@@ -8,6 +7,7 @@ import type { Setup } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
 import { openTools } from '../host/records/tools.ts'
 import { everything } from '../host/toolset/tools-option.ts'
+import { namesIn } from '../kit/proc.ts'
 import { sha256 } from '../kit/sha256.ts'
 import { didYouMean, quote, visible } from '../kit/text.ts'
 import type { Tool } from '../runtime/port.ts'
@@ -46,19 +46,11 @@ function foldersOf({ paths, config }: Pick<Setup, 'paths' | 'config'>): readonly
 export async function findSops(setup: Setup, tools: SopTools): Promise<readonly SopFile[]> {
   const found = new Map<string, SopFile>()
   for (const [where, folder] of foldersOf(setup))
-    for (const name of namesIn(folder)) {
+    for (const name of namesIn(folder).filter((each) => !each.startsWith('.'))) {
       const file = found.has(name) ? undefined : await readSopFile({ where, path: join(folder, name, 'SOP.toml'), name }, tools)
       if (file) found.set(name, file)
     }
   return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
-}
-
-function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder).filter((name) => !name.startsWith('.'))
-  } catch {
-    return []
-  }
 }
 
 /** @returns undefined when the file does not exist */

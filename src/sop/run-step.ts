@@ -9,6 +9,7 @@ import type { CallStep, HostRecords, RunFacts } from '../host/contract/records-a
 import type { UnattendedTurns } from '../host/schedules/run-schedule.ts'
 import { directCall } from '../host/toolset/direct-call.ts'
 import { toolsFor } from '../host/toolset/tools-option.ts'
+import { atAsyncEnd } from '../kit/errors.ts'
 import type { JsonObject } from '../kit/json.ts'
 import type { AgentEvent } from '../runtime/event.ts'
 
@@ -65,11 +66,8 @@ export async function runTurn(turn: StepTurn, turns: StepTurns): Promise<StepOut
         : { provider: turns.options?.provider, budget: work.budget }),
     },
   )
-  try {
-    return { ...(await inConversation(conversation, turn, turns)), conversationId: conversation.id }
-  } finally {
-    await conversation.close()
-  }
+  await using _end = atAsyncEnd(() => conversation.close())
+  return { ...(await inConversation(conversation, turn, turns)), conversationId: conversation.id }
 }
 
 async function inConversation(conversation: Conversation, turn: StepTurn, turns: StepTurns): Promise<StepOutcome> {

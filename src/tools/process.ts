@@ -3,7 +3,7 @@
 import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { errnoOf } from '../kit/errors.ts'
+import { atEnd, attempt, errnoOf } from '../kit/errors.ts'
 import type { ChildEnvironment, SpawnPlan as ConfinedPlan, SpawnResult as ConfinedResult, SandboxName } from '../sandbox/contract.ts'
 import type { Transfer } from '../security/command/transfer.ts'
 
@@ -112,11 +112,7 @@ function endable(pid: number): { end(): void; kill(): boolean } {
 
 /** @returns true when the group still contained a process */
 function signalGroup(pid: number, name: 'SIGTERM' | 'SIGKILL'): boolean {
-  try {
-    return process.kill(-pid, name)
-  } catch {
-    return false
-  }
+  return attempt(() => process.kill(-pid, name)) ?? false
 }
 
 export type Pump = { readonly done: Promise<void>; stop(): void }
@@ -152,11 +148,8 @@ export async function drained(pumps: readonly Pump[], waitMs: number): Promise<v
 /** Returns a descriptor of a file with this content, which has no name any more: a pipe would need somebody who writes as fast as it is read. */
 export function openContent(content: string | Uint8Array): number {
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-input-'))
-  try {
-    const file = join(folder, 'input')
-    writeFileSync(file, content, { mode: 0o600 })
-    return openSync(file, 'r')
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  using _end = atEnd(() => rmSync(folder, { recursive: true, force: true }))
+  const file = join(folder, 'input')
+  writeFileSync(file, content, { mode: 0o600 })
+  return openSync(file, 'r')
 }

@@ -3,9 +3,9 @@ import { tokensOf } from '../kit/content/tokens.ts'
 import { canonical, type JsonObject } from '../kit/json.ts'
 import { sha256 } from '../kit/sha256.ts'
 import type { Tool } from '../runtime/port.ts'
-import { recordSandbox } from './confined.ts'
 import { act, tool } from './fixture.ts'
 import { createExecutor, type ExecutorOptions } from './run-tool.ts'
+import { recordSandbox } from './tool-kind.ts'
 
 const live = () => new AbortController().signal
 

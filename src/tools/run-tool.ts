@@ -7,7 +7,7 @@ import { sha256 } from '../kit/sha256.ts'
 import type { Json, JsonObject, ToolOutcome } from '../runtime/event.ts'
 import type { Act, Log, Tool, ToolResult } from '../runtime/port.ts'
 import type { PrivateView } from '../sandbox/contract.ts'
-import { confinedBy, type SandboxedResult } from './confined.ts'
+import { confinedBy, type SandboxedResult } from './tool-kind.ts'
 
 export type ExecutorOptions = {
   readonly tools: readonly Tool[]

@@ -1,6 +1,8 @@
 /** Tells the gate where paths on the disk lead, and which names behind links a shell pattern matches. */
 
-import { type Dirent, lstatSync, readdirSync, statSync } from 'node:fs'
+import { lstatSync, readdirSync, statSync } from 'node:fs'
+import { attempt } from '../kit/errors.ts'
+import { entriesIn } from '../kit/proc.ts'
 import type { Disk } from '../security/targets/link.ts'
 import { matchesPattern } from '../security/targets/path.ts'
 import { realPlace } from './real-place.ts'
@@ -49,7 +51,7 @@ function hasWildcard(part: string): boolean {
 
 /** Returns the matches in one folder. Only a pattern that begins with a dot matches a name that begins with a dot. */
 function fitting({ path, linked }: Match, pattern: string, budget: { names: number }): readonly Match[] {
-  const entries = list(path || '/')
+  const entries = entriesIn(path || '/')
   budget.names -= entries.length
   if (budget.names < 0) return []
   return entries
@@ -60,16 +62,4 @@ function fitting({ path, linked }: Match, pattern: string, budget: { names: numb
 function named({ path, linked }: Match, part: string): readonly Match[] {
   const stat = attempt(() => lstatSync(`${path}/${part}`, { throwIfNoEntry: false }))
   return stat ? [{ path: `${path}/${part}`, linked: linked || stat.isSymbolicLink() }] : []
-}
-
-function list(folder: string): readonly Dirent[] {
-  return attempt(() => readdirSync(folder, { withFileTypes: true })) ?? []
-}
-
-function attempt<T>(look: () => T): T | undefined {
-  try {
-    return look()
-  } catch {
-    return undefined
-  }
 }

@@ -2,7 +2,7 @@
 
 import { fstatSync, readlinkSync, type Stats } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { hasCode } from '../kit/errors.ts'
+import { attempt, hasCode } from '../kit/errors.ts'
 import type { Access } from '../security/targets/path.ts'
 import type { Check, FileRefusal } from './contract.ts'
 import { explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
@@ -130,21 +130,15 @@ function nearest(path: string): Nearest {
 }
 
 function nearestIn(above: string, rest: readonly string[]): Nearest | undefined {
-  try {
+  return attempt(() => {
     using held = hold(above, flags.folder)
     const folder = realPath(held)
     return folder === undefined ? undefined : { folder, rest: [...rest], link: linkIn(held, rest[0]) }
-  } catch {
-    return undefined
-  }
+  })
 }
 
 function linkIn(folder: Handle, name: string | undefined): string | undefined {
-  try {
-    return name === undefined ? undefined : readlinkSync(slot(folder, name))
-  } catch {
-    return undefined
-  }
+  return attempt(() => (name === undefined ? undefined : readlinkSync(slot(folder, name))))
 }
 
 export function quote(given: string): string {

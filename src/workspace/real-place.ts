@@ -2,6 +2,7 @@
 
 import { readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
+import { attempt } from '../kit/errors.ts'
 
 const MAX_LINKS = 40
 
@@ -32,9 +33,5 @@ function missing(path: string, folder: string, links: number): string {
 
 /** @returns the target of a link whose target does not exist */
 function targetOf(path: string): string | undefined {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return undefined
-  }
+  return attempt(() => readlinkSync(path))
 }

@@ -1,6 +1,7 @@
 /** Removes the temporary files that a killed write left beside its target, if name and owner match and the file is old enough. */
 
 import { lstatSync, readdirSync, unlinkSync } from 'node:fs'
+import { namesIn } from '../kit/proc.ts'
 import { type Handle, slot } from './descriptor.ts'
 
 const OLD_MS = 60 * 60 * 1_000
@@ -26,7 +27,7 @@ export function purposesIn(folder: Handle): string[] {
 
 /** Sweeps one folder without its subfolders. A file that cannot be examined or removed stays; it is harmless. */
 export function sweepTemporary(folder: Handle, now = Date.now()): void {
-  for (const name of namesIn(folder)) {
+  for (const name of namesIn(slot(folder))) {
     if (!isTemporaryName(name)) continue
     try {
       const stat = lstatSync(slot(folder, name))
@@ -35,13 +36,5 @@ export function sweepTemporary(folder: Handle, now = Date.now()): void {
     } catch {
       // The file is gone, or we may not remove it.
     }
-  }
-}
-
-function namesIn(folder: Handle): string[] {
-  try {
-    return readdirSync(slot(folder))
-  } catch {
-    return []
   }
 }

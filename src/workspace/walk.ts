@@ -2,6 +2,7 @@
 
 import { type Dirent, fstatSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { attempt } from '../kit/errors.ts'
 import type { EntryType } from './contract.ts'
 import { explain, flags, type Handle, hold, realPath, slot } from './descriptor.ts'
 import type { Locator } from './locate-path.ts'
@@ -169,9 +170,5 @@ function looked(folder: Handle, name: string): EntryType {
 
 /** @returns the size of a file in bytes; undefined when the file is gone or cannot be accessed */
 export function sizeOf(folder: Handle, name: string): number | undefined {
-  try {
-    return lstatSync(slot(folder, name), { throwIfNoEntry: false })?.size
-  } catch {
-    return undefined
-  }
+  return attempt(() => lstatSync(slot(folder, name), { throwIfNoEntry: false })?.size)
 }

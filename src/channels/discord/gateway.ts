@@ -4,6 +4,7 @@
 
 import { type APIGatewayBotInfo, GatewayDispatchEvents, type GatewayMessageCreateDispatchData } from '@discordjs/core'
 import { Encoding, type FetchingStrategyOptions } from '@discordjs/ws'
+import { atEnd } from '../../kit/errors.ts'
 import type { Log } from '../../runtime/port.ts'
 import { FINAL_TIMES, type SendRefusal } from '../outbox/send-pieces.ts'
 import { PORTAL, refusalOf } from './rest.ts'
@@ -96,11 +97,8 @@ async function connection(settings: GatewaySettings, store: SessionStore, info: 
   const { isGateway, onDispatch, signal } = settings
   const shard = openShard({ options: optionsOf(settings, info), store, isGateway, onDispatch })
   signal.addEventListener('abort', shard.close, { once: true })
-  try {
-    return await shard.ended
-  } finally {
-    signal.removeEventListener('abort', shard.close)
-  }
+  using _end = atEnd(() => signal.removeEventListener('abort', shard.close))
+  return await shard.ended
 }
 
 type EndedConnection = { readonly ended: ShardEnd; readonly store: SessionStore; readonly state: GatewayState; readonly log: Log }

@@ -2,6 +2,7 @@
 
 import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup } from '../../host/api.ts'
 import { openHost } from '../../host/open/open-host.ts'
+import { atAsyncEnd } from '../../kit/errors.ts'
 import type { AttendedChannel } from '../inbox/channel-api.ts'
 import { type TurnOptions, turn } from '../terminal/run-turn.ts'
 
@@ -44,9 +45,6 @@ export function createQuestionChannel({ which, options, begun, ...shown }: OneQu
  */
 export async function runChannel(setup: Setup, channel: AttendedChannel): Promise<void> {
   const host = await openHost(setup)
-  try {
-    await channel.start(host, new AbortController().signal)
-  } finally {
-    await host.close()
-  }
+  await using _end = atAsyncEnd(() => host.close())
+  await channel.start(host, new AbortController().signal)
 }

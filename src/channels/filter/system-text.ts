@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { readConfigFile } from '../../config/text/read-toml-file.ts'
 import { FailureError } from '../../host/failure.ts'
-import { nearest } from '../../kit/nearest.ts'
+import { nearest } from '../../kit/text.ts'
 
 export type SystemText = { readonly text: string /** The file with the text. */; readonly file?: string }
 

@@ -6,6 +6,7 @@ import { type Config, providerNamed } from '../../config/config.ts'
 import type { Environment } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { AgentProfile } from '../../host/setup/agent-profile.ts'
+import { atEnd } from '../../kit/errors.ts'
 import type { SandboxKind } from '../../sandbox/contract.ts'
 import { isCompiled, ownProgram } from '../../service/own-program.ts'
 import { toolBackends } from '../../tools/settings.ts'
@@ -163,23 +164,20 @@ export async function runExternalLoop({ setup, agentProfile, prompt, tools, odd,
     throw new FailureError('usage', `${odd} means nothing with the tool backend "${backend}"; it is for --tool-backend native`)
   const talk = createLoopTalk(setup, agentProfile)
   talk.asked(prompt)
-  try {
-    const { system, model, sandbox } = asked
-    const { code, text, cancelled } = await runBackend({
-      setup,
-      backend,
-      message: prompt,
-      system,
-      tools,
-      agent: agentProfile.id,
-      model,
-      sandbox,
-    })
-    if (cancelled) return setup.context.exitCodeOf('cancelled')
-    if (code === 0) talk.answered(text.replace(/\n$/, ''))
-    if (text !== '') setup.context.process.stdout.data(text.endsWith('\n') ? text : `${text}\n`)
-    return code === 2 ? setup.context.exitCodeOf('limit') : code
-  } finally {
-    talk.end()
-  }
+  using _end = atEnd(() => talk.end())
+  const { system, model, sandbox } = asked
+  const { code, text, cancelled } = await runBackend({
+    setup,
+    backend,
+    message: prompt,
+    system,
+    tools,
+    agent: agentProfile.id,
+    model,
+    sandbox,
+  })
+  if (cancelled) return setup.context.exitCodeOf('cancelled')
+  if (code === 0) talk.answered(text.replace(/\n$/, ''))
+  if (text !== '') setup.context.process.stdout.data(text.endsWith('\n') ? text : `${text}\n`)
+  return code === 2 ? setup.context.exitCodeOf('limit') : code
 }

@@ -1,6 +1,7 @@
 /** Sends answers to a chat: piece by piece in order, waiting when its server asks for that, and retrying when that may help. */
 
 import { FailureError } from '../../host/failure.ts'
+import { atEnd } from '../../kit/errors.ts'
 import { cut, wordsOfPage } from '../../kit/text.ts'
 import type { Log } from '../../runtime/port.ts'
 import { chunks } from './chunk.ts'
@@ -161,9 +162,6 @@ export async function within<T>(signal: AbortSignal, request: (own: AbortSignal)
   const leave = () => own.abort(signal.reason)
   signal.addEventListener('abort', leave)
   if (signal.aborted) leave()
-  try {
-    return await request(own.signal)
-  } finally {
-    signal.removeEventListener('abort', leave)
-  }
+  using _end = atEnd(() => signal.removeEventListener('abort', leave))
+  return await request(own.signal)
 }

@@ -5,7 +5,7 @@
 
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { errorText, hasCode } from '../../kit/errors.ts'
+import { atEnd, errorText, hasCode } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
 import type { Log } from '../../runtime/port.ts'
 import type { TelegramMessage } from './inbound.ts'
@@ -132,9 +132,6 @@ function write(path: string, text: string): void {
   writeFileSync(draft, text, { mode: 0o600, flush: true })
   renameSync(draft, path)
   const folder = openSync(dirname(path), 'r')
-  try {
-    fsyncSync(folder)
-  } finally {
-    closeSync(folder)
-  }
+  using _end = atEnd(() => closeSync(folder))
+  fsyncSync(folder)
 }

@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { closeSync, constants, openSync, read, readSync } from 'node:fs'
 import type { Environment } from '../../host/api.ts'
+import { atEnd } from '../../kit/errors.ts'
 import { escapeHidden } from '../../kit/escape.ts'
 import { cut, flat, visible } from '../../kit/text.ts'
 import type { Judgement } from '../../runtime/event.ts'
@@ -99,11 +100,8 @@ function readLine(fd: number): Promise<string | undefined> {
 function forgetTypedAhead(fd: number): void {
   try {
     const waiting = openSync(`/proc/self/fd/${fd}`, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
-    try {
-      while (readSync(waiting, new Uint8Array(4096)) > 0);
-    } finally {
-      closeSync(waiting)
-    }
+    using _end = atEnd(() => closeSync(waiting))
+    while (readSync(waiting, new Uint8Array(4096)) > 0);
   } catch {
     // EAGAIN: no input was typed ahead.
   }

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import type { Conversation } from '../../host/api.ts'
 import { headline, questionFold, setLines, unfolded } from '../../host/changes/change-lines.ts'
 import { type FileDiff, fileDiffs, textOf } from '../../host/changes/file-diff.ts'
+import { atEnd } from '../../kit/errors.ts'
 import { count, visible } from '../../kit/text.ts'
 import type { ChangeSet, Revision } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'
@@ -134,19 +135,16 @@ async function editFiles({ set, ask }: { readonly set: ChangeSet; readonly ask: 
   if (texts.length > mostFiles)
     return { ok: false, message: `${texts.length} files are too many for an editor, at most ${mostFiles}; choose some with s first` }
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-edit-'))
-  try {
-    const copies = texts.map(({ path, content }, at): Copy => ({ path, content, copy: join(folder, placeOf(path, at)) }))
-    for (const { copy, content } of copies) {
-      mkdirSync(dirname(copy), { recursive: true, mode: 0o700 })
-      writeFileSync(copy, content, { mode: 0o600 })
-    }
-    const code = await ask.edit(copies.map(({ copy }) => copy))
-    if (code !== 0) return { ok: false, message: `the editor ended with ${code ?? 'an error'}; nothing was taken over` }
-    const files = new Map(copies.flatMap(savedIn))
-    return files.size > 0 ? { ok: true, files } : { ok: false, message: 'nothing was edited' }
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
+  using _end = atEnd(() => rmSync(folder, { recursive: true, force: true }))
+  const copies = texts.map(({ path, content }, at): Copy => ({ path, content, copy: join(folder, placeOf(path, at)) }))
+  for (const { copy, content } of copies) {
+    mkdirSync(dirname(copy), { recursive: true, mode: 0o700 })
+    writeFileSync(copy, content, { mode: 0o600 })
   }
+  const code = await ask.edit(copies.map(({ copy }) => copy))
+  if (code !== 0) return { ok: false, message: `the editor ended with ${code ?? 'an error'}; nothing was taken over` }
+  const files = new Map(copies.flatMap(savedIn))
+  return files.size > 0 ? { ok: true, files } : { ok: false, message: 'nothing was edited' }
 }
 
 /** Keeps the name, from which an editor knows the language; a number keeps two files apart. */

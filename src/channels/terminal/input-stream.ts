@@ -2,7 +2,7 @@
 
 import { fstatSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs'
 import { FailureError } from '../../host/failure.ts'
-import { errnoOf } from '../../kit/errors.ts'
+import { attempt, errnoOf } from '../../kit/errors.ts'
 
 const maxBytes = 32 * 1024 * 1024
 /** A pipe that is silent for this long beside a -m message may stay silent for ever. */
@@ -94,11 +94,9 @@ function hasNeighbour(): boolean {
 }
 
 function holds(pid: string, pipe: string): boolean {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).some((fd) => target(`/proc/${pid}/fd/${fd}`) === pipe && isWritable(pid, fd))
-  } catch {
-    return false
-  }
+  return (
+    attempt(() => readdirSync(`/proc/${pid}/fd`).some((fd) => target(`/proc/${pid}/fd/${fd}`) === pipe && isWritable(pid, fd))) ?? false
+  )
 }
 
 /** Reads the flags of the descriptor, which are octal; the last two bits say how it was opened. */
@@ -108,11 +106,7 @@ function isWritable(pid: string, fd: string): boolean {
 }
 
 function target(path: string): string | undefined {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return undefined
-  }
+  return attempt(() => readlinkSync(path))
 }
 
 /** Includes the process itself. */

@@ -5,6 +5,7 @@ import { dirname } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import { Writable } from 'node:stream'
 import type { Environment } from '../../host/api.ts'
+import { atEnd } from '../../kit/errors.ts'
 import { type AskPerson, runEditor } from './approval-prompt.ts'
 import { type Printed, type Printer, wordsOf } from './printer.ts'
 
@@ -150,12 +151,11 @@ export function createRepl({ historyPath, printer, commands, env, redact }: Repl
   async function edit(files: readonly string[]): Promise<number | undefined> {
     editor.pause()
     process.stdin.setRawMode(false)
-    try {
-      return await runEditor({ files, env })
-    } finally {
+    using _end = atEnd(() => {
       process.stdin.setRawMode(true)
       editor.resume()
-    }
+    })
+    return await runEditor({ files, env })
   }
 
   return { run, ask: Object.assign(ask, { edit }), close }

@@ -2,6 +2,7 @@
 
 import type { Conversation } from '../../host/api.ts'
 import { isOffline } from '../../host/setup/answering-provider.ts'
+import { atEnd } from '../../kit/errors.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
 import { continueTurn, takeTurn } from '../take-turn.ts'
 import type { AskPerson } from './approval-prompt.ts'
@@ -36,34 +37,33 @@ export async function turn(options: TurnOptions): Promise<number> {
   const render = withActivity(renderer(format, screen), status)
   const { signal, stop } = onInterrupt(conversation.cancel)
   const asking = ask && pausing(ask, render.paused)
-  try {
-    let answer: string | undefined
-    const show = (event: AgentEvent) => {
-      if (event.type === 'done') answer = event.result
-      render.show(event)
-    }
-    const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), ...asked, show })
-    const proof = await conversation.proof(answer)
-    const exitCode = context.exitCodeOf(ending.code)
-    const withAdvice = addApprovalAdvice(conversation, ending)
-    render.end({
-      ending: withAdvice,
-      exitCode,
-      runId: conversation.runId() ?? '',
-      conversationId: conversation.id,
-      context: conversation.context(),
-      proof,
-    })
-    if (format === 'text') explain(context, withAdvice)
-    const saysUsage = options.sayUsage && !isOffline(setup.config, setup.config.defaultProvider)
-    if (format === 'text') sayBelow(context, screen, [...proofLines(proof), saysUsage ? usageLine(conversation.usage()) : undefined])
-    status.begin('summarising')
-    if (exitCode === 0) await conversation.compact({ tell: tellOnStderr(context), signal })
-    return exitCode
-  } finally {
+  using _end = atEnd(() => {
     status.end()
     stop()
+  })
+  let answer: string | undefined
+  const show = (event: AgentEvent) => {
+    if (event.type === 'done') answer = event.result
+    render.show(event)
   }
+  const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), ...asked, show })
+  const proof = await conversation.proof(answer)
+  const exitCode = context.exitCodeOf(ending.code)
+  const withAdvice = addApprovalAdvice(conversation, ending)
+  render.end({
+    ending: withAdvice,
+    exitCode,
+    runId: conversation.runId() ?? '',
+    conversationId: conversation.id,
+    context: conversation.context(),
+    proof,
+  })
+  if (format === 'text') explain(context, withAdvice)
+  const saysUsage = options.sayUsage && !isOffline(setup.config, setup.config.defaultProvider)
+  if (format === 'text') sayBelow(context, screen, [...proofLines(proof), saysUsage ? usageLine(conversation.usage()) : undefined])
+  status.begin('summarising')
+  if (exitCode === 0) await conversation.compact({ tell: tellOnStderr(context), signal })
+  return exitCode
 }
 
 /** Hides the status line while the person answers. */
@@ -140,11 +140,8 @@ export function withActivity(
     },
     async paused(question) {
       status.end()
-      try {
-        return await question
-      } finally {
-        go()
-      }
+      using _end = atEnd(go)
+      return await question
     },
   }
 }

@@ -1,6 +1,7 @@
 /** Detects terminals: whether a descriptor is one, and whether a person can be asked. */
 
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
+import { attempt } from '../../kit/errors.ts'
 import { statFields } from '../../kit/proc.ts'
 
 /** Linux: a character device with a tty or pts major number. `node:tty` finds the same for 8 ms of start-up. */
@@ -21,11 +22,7 @@ export function columnsOfStderr(): number {
 
 /** Tells whether output there may appear on the terminal: it is a terminal, or a pipe whose reader may print it. */
 export function mayShare(fd: number): boolean {
-  try {
-    return !fstatSync(fd).isFile()
-  } catch {
-    return false
-  }
+  return attempt(() => !fstatSync(fd).isFile()) ?? false
 }
 
 /** Returns what stdin is: a person, data (file or pipe), or nothing (closed, /dev/null). */
@@ -53,9 +50,5 @@ export function openTerminal(): number | undefined {
 
 /** Returns false also when it cannot be determined. */
 function hasNoTerminal(): boolean {
-  try {
-    return statFields(readFileSync('/proc/self/stat', 'latin1'))(7) === '0'
-  } catch {
-    return false
-  }
+  return attempt(() => statFields(readFileSync('/proc/self/stat', 'latin1'))(7) === '0') ?? false
 }

@@ -6,6 +6,7 @@ import { FailureError } from '../../host/failure.ts'
 import { beginWiggum, type WiggumChoices, type WiggumStart } from '../../host/run/wiggum/begin-wiggum.ts'
 import { own, type WiggumRecord } from '../../host/run/wiggum/run-copy.ts'
 import { workOn } from '../../host/run/wiggum/wiggum-run.ts'
+import { atEnd } from '../../kit/errors.ts'
 import type { AskPerson } from './approval-prompt.ts'
 import { tellOnStderr } from './audience.ts'
 import { askAboutChanges } from './change-question.ts'
@@ -34,34 +35,31 @@ export async function wiggumTurn({ host, setup, format, ask, work }: WiggumTurn)
   const { signal } = cancelled
   const { stop } = onInterrupt((by) => cancelled.abort(by))
   const render = createRender(format, screenOf(context))
-  try {
-    const record = 'id' in work ? ownRecord(setup, work) : await beginWiggum({ ...work, host, setup, channel: 'cli', say, signal })
-    if (record === undefined) return exitCodeOf('answered')
-    say(`works in ${record.base}, a copy of ${record.workspace}; Ctrl-C stops, and it can go on later`)
-    const end = await workOn({
-      ...{ host, setup, record, say, signal },
-      show: render.show,
-      opened: (conversation) => Object.assign(running, { conversation }),
-      confirm:
-        ask &&
-        (async (set, review) => {
-          const heading = `The checks pass, and the result needs a yes: ${review.reason}\n`
-          const answer = await askAboutChanges({ heading, set, ask, color: wantsColor(context.env), signal })
-          return answer?.kind === 'yes' || answer?.kind === 'always'
-        }),
-    })
-    const { ending, iterations, set, notes } = end
-    const exitCode = exitCodeOf(ending.code)
-    const { conversation } = running
-    const ids = { runId: conversation?.runId() ?? '', conversationId: conversation?.id ?? '', context: conversation?.context() }
-    render.end({ ending, exitCode, ...ids, more: { iterations, notes, ...(set && { changes: set }) } })
-    if (ending.code === 'cancelled') say('cancelled')
-    for (const note of notes) say(note)
-    say(`see: braidclaw run report ${ids.runId || record.runs.at(-1)}`)
-    return exitCode
-  } finally {
-    stop()
-  }
+  using _end = atEnd(stop)
+  const record = 'id' in work ? ownRecord(setup, work) : await beginWiggum({ ...work, host, setup, channel: 'cli', say, signal })
+  if (record === undefined) return exitCodeOf('answered')
+  say(`works in ${record.base}, a copy of ${record.workspace}; Ctrl-C stops, and it can go on later`)
+  const end = await workOn({
+    ...{ host, setup, record, say, signal },
+    show: render.show,
+    opened: (conversation) => Object.assign(running, { conversation }),
+    confirm:
+      ask &&
+      (async (set, review) => {
+        const heading = `The checks pass, and the result needs a yes: ${review.reason}\n`
+        const answer = await askAboutChanges({ heading, set, ask, color: wantsColor(context.env), signal })
+        return answer?.kind === 'yes' || answer?.kind === 'always'
+      }),
+  })
+  const { ending, iterations, set, notes } = end
+  const exitCode = exitCodeOf(ending.code)
+  const { conversation } = running
+  const ids = { runId: conversation?.runId() ?? '', conversationId: conversation?.id ?? '', context: conversation?.context() }
+  render.end({ ending, exitCode, ...ids, more: { iterations, notes, ...(set && { changes: set }) } })
+  if (ending.code === 'cancelled') say('cancelled')
+  for (const note of notes) say(note)
+  say(`see: braidclaw run report ${ids.runId || record.runs.at(-1)}`)
+  return exitCode
 }
 
 /** @throws FailureError `error` while another process works on it */

@@ -1,5 +1,7 @@
 /** Formats help pages, 80 columns wide, whose command lines are whole, and says what does here the work of other programs' commands and flags. */
 
+import { defaultOf, type Row } from '../../kit/settings.ts'
+import { limitRows } from '../../runtime/settings.ts'
 import { exitCodeHelp } from '../exit.ts'
 import type { AnyCommand, Argument, Flag } from './command.ts'
 import { below, isRunnable, type List, type Listed, lastWord, type Runnable, spelled } from './command.ts'
@@ -242,4 +244,17 @@ export type Neighbours = typeof neighbours
 export function withHint({ flags = {} }: Pick<AnyCommand, 'flags'>, fault: string): string {
   const [, flag = ''] = /^no flag "(-[^"]+)"/.exec(fault) ?? []
   return 'outputFormat' in flags && Object.hasOwn(strangeFlags, flag) ? `no flag "${flag}"; here: ${strangeFlags[flag]}` : fault
+}
+
+/** The limits that end a turn, or a call in it. */
+const shown = ['max_tool_rounds', 'max_same_results', 'shell_timeout_s', 'shell_timeout_max_s', 'tool_timeout_s', 'max_run_seconds']
+
+/** Formats, for example, `max_tool_rounds 100, shell_timeout_s 120, …`. */
+export function limitsHelp(): string {
+  const rows = Object.entries(limitRows).filter(([key]) => shown.includes(key))
+  return `Limits, all of them keys of [limits] in config.toml ("braidclaw config show" prints those in force): ${rows.map(limitOf).join(', ')}. A turn that reaches one says which it was.`
+}
+
+function limitOf([key, row]: readonly [key: string, row: Row]): string {
+  return `${key} ${defaultOf(row) ?? row.absent}`
 }

@@ -1,7 +1,6 @@
 /** Decides whether a command line names a command, asks for help or is a question; when it is ambiguous, it suggests what to type. */
 
-import { nearest } from '../../kit/nearest.ts'
-import { didYouMean } from '../../kit/text.ts'
+import { didYouMean, nearest } from '../../kit/text.ts'
 import { quoteText } from '../../security/command/syntax/quote.ts'
 import { aloneIn, below, type Flags, isRunnable, type List, type Listed, lastWord, named, type Runnable } from './command.ts'
 import type { Neighbours } from './help.ts'

@@ -1,7 +1,6 @@
 /** Parses the words of a command line into flags and arguments, and reports all errors at once. */
 
-import { nearest } from '../../kit/nearest.ts'
-import { didYouMean } from '../../kit/text.ts'
+import { didYouMean, nearest } from '../../kit/text.ts'
 import { type Argument, type Arguments, type Flag, type Flags, spelled } from './command.ts'
 
 export type Scanned = {

@@ -1,8 +1,11 @@
-/** Defines the flags of every turn at the command line, for all output formats. */
+/** Defines the flags of every turn at the command line, for all output formats, and assembles its message. */
 
+import type { CliContext } from '../../channels/terminal/context.ts'
 import type { OutputFormat } from '../../channels/terminal/render.ts'
+import { stdinKind } from '../../channels/terminal/tty.ts'
 import type { ConversationRequest } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
+import { usageError } from '../exit.ts'
 import type { Flags, Given } from './command.ts'
 
 /** Defines the flags that several commands share. */
@@ -95,10 +98,20 @@ export const wiggumFlags = {
   force: { type: 'boolean', about: 'With --wiggum: work on the task although the checks pass already' },
 } as const satisfies Flags
 
+export const envFileFlag = {
+  envFile: { type: 'text', about: 'NAME=value lines, read and never run (default: config.env in the home, if it is there)' },
+} as const satisfies Flags
+
+/** Defines the files of a server that nobody watches. */
+export const serverFileFlags = {
+  logFile: { type: 'text', about: 'Write the log and all messages to this file instead of stderr; a full file (5 MB) becomes NAME.1' },
+  ...envFileFlag,
+} as const satisfies Flags
+
 /** Defines the flags of the commands that use the six FIFOs. */
 export const folderFlags = {
   fifoDir: { type: 'text', about: 'The folder of the six FIFOs (default: PLANCKCLAW_FIFOS, or /tmp/planckclaw)' },
-  envFile: { type: 'text', about: 'NAME=value lines, read and never run (default: config.env in the home, if it is there)' },
+  ...envFileFlag,
 } as const satisfies Flags
 
 const roundsFlag = { maxTurns: { type: 'whole', setting: 'limits.max_tool_rounds', about: 'Tool rounds at most' } } as const satisfies Flags
@@ -175,4 +188,21 @@ export function formatOf({ json = false, outputFormat }: Pick<TurnFlags, 'json' 
   if (json && outputFormat !== undefined && outputFormat !== 'json')
     throw new FailureError('usage', `--json and --output-format ${outputFormat} name two formats; pass one`)
   return outputFormat ?? (json ? 'json' : 'text')
+}
+
+export type MessageSource = {
+  readonly message?: string
+  /** Tells the user what to do when there is no text at all. */
+  readonly advice: string
+}
+
+/** @returns undefined when there are no words and stdin is a terminal. @throws CliExit 2 when there is no text to answer */
+export async function messageOf({ message, advice }: MessageSource, { process: { stderr } }: CliContext): Promise<string | undefined> {
+  const kind = stdinKind()
+  if (message === undefined && kind === 'terminal') return undefined
+  const options = { patient: message === undefined, tell: (line: string) => stderr.write(`${line}\n`) }
+  const piped = kind === 'data' ? await (await import('../../channels/terminal/input-stream.ts')).readStdin(options) : ''
+  const whole = [message ?? '', piped.trimEnd()].filter((text) => text.trim() !== '').join('\n\n')
+  if (whole !== '') return whole
+  throw usageError(`nothing to answer: ${advice}`)
 }

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path'
 import { parseJson } from '../../kit/json.ts'
-import { nearest } from '../../kit/nearest.ts'
+import { nearest } from '../../kit/text.ts'
 import type { Origin } from '../config.ts'
 import { homePaths } from '../paths.ts'
 import { type Setting, settingOf, type Table, variablesOfSetting } from '../table.ts'

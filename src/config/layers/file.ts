@@ -2,9 +2,8 @@
 
 import { dirname, join, normalize, relative } from 'node:path'
 import { isObject, parseJson } from '../../kit/json.ts'
-import { nearest } from '../../kit/nearest.ts'
 import { forms } from '../../kit/settings.ts'
-import { didYouMean } from '../../kit/text.ts'
+import { didYouMean, nearest } from '../../kit/text.ts'
 import type { AgentConfig, ConfigProblem, ConfigSource, Origin } from '../config.ts'
 import { homePaths } from '../paths.ts'
 import { leafOf, patternOf, providerPrefix, rowsOfKind, type Setting, sectionOf, settingOf, type Table } from '../table.ts'

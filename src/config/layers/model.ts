@@ -1,6 +1,6 @@
 /** Decides which model is used: splits `provider/model`, and keeps a model with the provider it was chosen for. */
 
-import { nearest } from '../../kit/nearest.ts'
+import { nearest } from '../../kit/text.ts'
 import type { ConfigProblem, ConfigSource, Origin } from '../config.ts'
 import { quote } from '../text/toml.ts'
 import type { Entries } from './entries.ts'

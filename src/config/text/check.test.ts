@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { nearest } from '../../kit/nearest.ts'
+import { nearest } from '../../kit/text.ts'
 import { expand, expandPath } from './check.ts'
 
 const around = { home: '/h', userHome: '/home/ann', env: { A: 'x', B: '$A', EMPTY: '', constructor: undefined } }

@@ -1,7 +1,7 @@
 /** Reads a configuration file without assuming that it is a regular file, small, or valid text. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { attempt, errnoOf } from '../../kit/errors.ts'
+import { atEnd, attempt, errnoOf } from '../../kit/errors.ts'
 
 export type FileRead =
   | { readonly state: 'text'; readonly text: string; readonly worldWritable: boolean }
@@ -14,11 +14,8 @@ export const maxConfigBytes = 1_048_576
 export function readConfigFile(path: string, maxBytes = maxConfigBytes): FileRead {
   try {
     const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
-    try {
-      return readOpen(fd, maxBytes)
-    } finally {
-      closeSync(fd)
-    }
+    using _end = atEnd(() => closeSync(fd))
+    return readOpen(fd, maxBytes)
   } catch (error) {
     const code = errorCode(error)
     return code === 'ENOENT' ? { state: 'missing' } : { state: 'unusable', why: `cannot be read: ${explainErrno(code)}` }

@@ -1,6 +1,7 @@
 /** Speaks to a control plane over HTTP with the shapes of the contract; the commands and workers use it. Every call rejects with PlaneRefusal. */
 
 import { createParser } from 'eventsource-parser'
+import { atEnd } from '../../kit/errors.ts'
 import type {
   ActivityPost,
   ActivityReply,
@@ -308,18 +309,17 @@ async function* oneStream(transport: Transport, query: StreamQuery, signal: Abor
     state.timer = setTimeout(() => silence.abort(), silentMs)
   }
   restartTimer()
-  try {
-    const response = await transport.send({
-      ...{ method: 'GET', path: 'events', query, signal: both, repeatable: false, timeoutMs: 2_147_483_647 },
-      headers: { accept: 'text/event-stream' },
-    })
-    if (!response.headers.get('content-type')?.startsWith('text/event-stream')) throw new Error('the answer is not a stream of events')
-    yield 'open'
-    for await (const frame of framesOf(response, restartTimer)) yield frame
-  } finally {
+  using _end = atEnd(() => {
     clearTimeout(state.timer)
     silence.abort()
-  }
+  })
+  const response = await transport.send({
+    ...{ method: 'GET', path: 'events', query, signal: both, repeatable: false, timeoutMs: 2_147_483_647 },
+    headers: { accept: 'text/event-stream' },
+  })
+  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) throw new Error('the answer is not a stream of events')
+  yield 'open'
+  for await (const frame of framesOf(response, restartTimer)) yield frame
 }
 
 async function* framesOf(response: Response, restartTimer: () => void): AsyncGenerator<ControlEvent> {

@@ -3,9 +3,9 @@
 import { errorText } from '../../kit/errors.ts'
 import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
-import { type Machine, rowOf, whyUnavailable } from './catalogue/availability.ts'
 import { bindParams, type ResolvePath } from './catalogue/bind.ts'
 import type { Catalogue, Operation } from './catalogue/operation.ts'
+import { type Machine, rowOf, whyUnavailable } from './catalogue/read-catalogue.ts'
 import type { Execution, ExecutionResult, Intents } from './execute.ts'
 import {
   type HostdError,

@@ -3,7 +3,7 @@
 import { lstatSync } from 'node:fs'
 import { z } from 'zod'
 import { within } from '../../kit/abort.ts'
-import { errorText } from '../../kit/errors.ts'
+import { atAsyncEnd, errorText } from '../../kit/errors.ts'
 import { parseJson } from '../../kit/json.ts'
 import { createLineSplitter } from '../../kit/lines.ts'
 import {
@@ -25,12 +25,9 @@ export async function callHostd(socket: string, call: HostdCall, timeoutMs = 60_
   if (foreign !== undefined) return refused('unavailable', foreign)
   const waiting = Promise.withResolvers<HostdReply>()
   const connection = connect(socket, `${JSON.stringify({ id: 'call', ...call })}\n`, waiting.resolve)
-  try {
-    const reply = await within(timeoutMs, waiting.promise)
-    return reply ?? refused('timeout', `hostd at "${socket}" did not answer within ${timeoutMs} ms`)
-  } finally {
-    await connection.then((open) => open?.end())
-  }
+  await using _end = atAsyncEnd(() => connection.then((open) => open?.end()))
+  const reply = await within(timeoutMs, waiting.promise)
+  return reply ?? refused('timeout', `hostd at "${socket}" did not answer within ${timeoutMs} ms`)
 }
 
 export type ListedOperations =

@@ -4,7 +4,7 @@ import { chmodSync, chownSync, closeSync, constants, fstatSync, lstatSync, mkdir
 import { dirname } from 'node:path'
 import type { Socket } from 'bun'
 import { errorCode, explainErrno } from '../../config/text/read-toml-file.ts'
-import { hasCode } from '../../kit/errors.ts'
+import { atEnd, hasCode } from '../../kit/errors.ts'
 import { createLineSplitter, type LineSplitter } from '../../kit/lines.ts'
 import type { Libc } from '../../sandbox/libc.ts'
 import { unsafeFolder, whyUnsafe } from './catalogue/read-catalogue.ts'
@@ -115,29 +115,26 @@ export function listen(options: ListenOptions): { readonly count: () => number; 
   const { path, gid, idleSeconds } = options
   const open = new Set<Socket<PeerConnection>>()
   const before = process.umask(0o177)
-  try {
-    const server = Bun.listen<PeerConnection>({
-      unix: path,
-      allowHalfOpen: true,
-      socket: {
-        open: (socket) => welcome(socket, open, options),
-        data: (socket, bytes) => take(socket, bytes, options),
-        drain: flush,
-        end(socket) {
-          socket.data.ended = true
-          finish(socket)
-        },
-        timeout: (socket) => (socket.data.pending > 0 ? socket.timeout(idleSeconds) : socket.terminate()),
-        close: (socket) => void open.delete(socket),
-        error: (socket) => void socket.terminate(),
+  using _end = atEnd(() => process.umask(before))
+  const server = Bun.listen<PeerConnection>({
+    unix: path,
+    allowHalfOpen: true,
+    socket: {
+      open: (socket) => welcome(socket, open, options),
+      data: (socket, bytes) => take(socket, bytes, options),
+      drain: flush,
+      end(socket) {
+        socket.data.ended = true
+        finish(socket)
       },
-    })
-    if (gid !== undefined) chownSync(path, -1, gid)
-    chmodSync(path, 0o660)
-    return { count: () => open.size, stop: () => server.stop(true) }
-  } finally {
-    process.umask(before)
-  }
+      timeout: (socket) => (socket.data.pending > 0 ? socket.timeout(idleSeconds) : socket.terminate()),
+      close: (socket) => void open.delete(socket),
+      error: (socket) => void socket.terminate(),
+    },
+  })
+  if (gid !== undefined) chownSync(path, -1, gid)
+  chmodSync(path, 0o660)
+  return { count: () => open.size, stop: () => server.stop(true) }
 }
 
 function welcome(

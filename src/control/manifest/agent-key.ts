@@ -3,7 +3,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { attempt, hasCode } from '../../kit/errors.ts'
+import { atEnd, attempt, hasCode } from '../../kit/errors.ts'
 import { writeKeyOnce } from '../../receipts/key.ts'
 
 export type AgentKey = {
@@ -26,14 +26,11 @@ export function openAgentKey(folder: string): AgentKey {
 function readKeyFile(path: string): string | undefined {
   const file = openExisting(path)
   if (file === undefined) return undefined
-  try {
-    const stat = fstatSync(file)
-    if (!stat.isFile()) throw new Error(`the signing key "${path}" is not a regular file; remove it`)
-    if (stat.mode & 0o077) throw new Error(`the signing key "${path}" can be read by others; run: chmod 600 "${path}"`)
-    return readFileSync(file, 'latin1')
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  const stat = fstatSync(file)
+  if (!stat.isFile()) throw new Error(`the signing key "${path}" is not a regular file; remove it`)
+  if (stat.mode & 0o077) throw new Error(`the signing key "${path}" can be read by others; run: chmod 600 "${path}"`)
+  return readFileSync(file, 'latin1')
 }
 
 function openExisting(path: string): number | undefined {

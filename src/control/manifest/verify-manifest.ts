@@ -2,6 +2,7 @@
 
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { attempt } from '../../kit/errors.ts'
 import { parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { isSignedBy } from './agent-key.ts'
@@ -134,11 +135,7 @@ export function verifyRunPath(path: string, pinnedKey?: string): Verified {
 /** Returns an empty text for bytes that are not UTF-8, because decoding would replace them without notice. */
 function textOf(path: string): string {
   const bytes = bytesIfThere(path) ?? readFileSync(path)
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return ''
-  }
+  return attempt(() => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)) ?? ''
 }
 
 function artifactsIn(folder: string): ReadonlyMap<string, Uint8Array> {

@@ -1,5 +1,6 @@
 /** Serves runs: their state, logs, artifacts and session lines, and the receipts of hostd calls. */
 
+import { atEnd } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { assertSelf, type Caller, signatureOf } from '../contract/caller.ts'
 import type { Plane, RunPlane } from '../contract/plane.ts'
@@ -270,15 +271,12 @@ type LogWait = { readonly access: RunAccess; readonly from: number; readonly sig
 async function logGrows({ store }: Pick<PlaneContext, 'store'>, { access, from, signal }: LogWait): Promise<void> {
   const row = await store.read(() => ownRun(access))
   const announcement = announcements(store, logTopic(int(row, 'id')), signal)
-  try {
-    while (!signal.aborted) {
-      const turn = announcement.next()
-      const now = await store.read(() => ownRun(access))
-      if (int(now, 'log_bytes') > from || text(now, 'state') !== 'running') return
-      await turn
-    }
-  } finally {
-    announcement.end()
+  using _end = atEnd(() => announcement.end())
+  while (!signal.aborted) {
+    const turn = announcement.next()
+    const now = await store.read(() => ownRun(access))
+    if (int(now, 'log_bytes') > from || text(now, 'state') !== 'running') return
+    await turn
   }
 }
 

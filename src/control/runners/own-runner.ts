@@ -4,7 +4,7 @@ import type { Conversation, ConversationChoice, Host, Setup } from '../../host/a
 import { isOffline } from '../../host/setup/answering-provider.ts'
 import { providerFor } from '../../host/setup/provider-pool.ts'
 import type { ToolSelection } from '../../host/toolset/contract.ts'
-import { errorText } from '../../kit/errors.ts'
+import { atAsyncEnd, errorText } from '../../kit/errors.ts'
 import { escapeHidden } from '../../kit/escape.ts'
 import { digest } from '../../kit/sha256.ts'
 import { cut } from '../../kit/text.ts'
@@ -48,11 +48,8 @@ export function ownRunner(options: OwnRunnerOptions): OwnRun {
       provider: meteredByPlane(provider, { reserve: run.reserve, settle: run.settle, remaining }),
       tools: options.tools,
     })
-    try {
-      return await converse(options, request, conversation)
-    } finally {
-      await conversation.close()
-    }
+    await using _end = atAsyncEnd(() => conversation.close())
+    return await converse(options, request, conversation)
   }
 }
 

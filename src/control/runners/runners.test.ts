@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'bun:test'
 import type { Task } from '../contract/task-shapes.ts'
-import { chooseRunner, type RunnerChoice } from './choose-runner.ts'
+import { chooseRunner, type RunnerChoice } from '../worker/open-own-worker.ts'
 import { aiderRunner, claudeRunner, codexRunner, commandRunner, piRunner, splitFlags } from './foreign-runners.ts'
 import type { ForeignRunner, RunnerTask } from './runner.ts'
 

@@ -1,5 +1,6 @@
 /** Copies a whole control plane from one database into another, empty one, and verifies that both hold the same. */
 
+import { atAsyncEnd } from '../../kit/errors.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Param, Row, Store } from '../contract/store-port.ts'
 import { openSqlite, type SqliteOptions } from './open-sqlite.ts'
@@ -15,22 +16,16 @@ type BackupOptions = Pick<SqliteOptions, 'path' | 'log'> & { readonly store: Sto
 export async function backup({ store, path, log }: BackupOptions): Promise<readonly TableDigest[]> {
   await store.vacuumInto?.(path)
   const copy = await openSqlite({ path, log })
-  try {
-    return store.vacuumInto ? await digests(copy) : await copyStore({ from: store, to: copy })
-  } finally {
-    await copy.close()
-  }
+  await using _end = atAsyncEnd(() => copy.close())
+  return store.vacuumInto ? await digests(copy) : await copyStore({ from: store, to: copy })
 }
 
 /** Restores a backup into an empty store of either engine. @returns what both hold. @throws PlaneRefusal conflict when the store is not empty, not_found without the file */
 export async function restore({ path, store, log }: BackupOptions): Promise<readonly TableDigest[]> {
   if (!(await Bun.file(path).exists())) throw new PlaneRefusal('not_found', `the backup "${path}" does not exist`)
   const copy = await openSqlite({ path, log })
-  try {
-    return await copyStore({ from: copy, to: store })
-  } finally {
-    await copy.close()
-  }
+  await using _end = atAsyncEnd(() => copy.close())
+  return await copyStore({ from: copy, to: store })
 }
 
 type Copy = {

@@ -1,6 +1,6 @@
 /** Opens the control plane's tables in PostgreSQL, for several daemons at a time. */
 
-import { errorText } from '../../kit/errors.ts'
+import { atAsyncEnd, atEnd, errorText } from '../../kit/errors.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Dialect, Store } from '../contract/store-port.ts'
 import { announce, createListeners, exclusive } from './batch-marks.ts'
@@ -99,11 +99,8 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
 
   async function snapshot<T>(own: Session, command: Command<T>): Promise<T> {
     own.send('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-    try {
-      return await own.follow(command)
-    } finally {
-      await own.rows('COMMIT')
-    }
+    await using _end = atAsyncEnd(() => own.rows('COMMIT'))
+    return await own.follow(command)
   }
 
   async function withLock<T>(lock: string, work: () => Promise<T>): Promise<T | undefined> {
@@ -111,11 +108,8 @@ export async function openPostgres({ url, log, now = Date.now, random = Math.ran
       const own = createSession(connection, textOf)
       const [row] = await own.rows('SELECT CASE WHEN pg_try_advisory_lock(3100002, hashtext(?)) THEN 1 ELSE 0 END AS taken', [lock])
       if (row?.taken !== 1) return undefined
-      try {
-        return await work()
-      } finally {
-        await own.rows('SELECT pg_advisory_unlock(3100002, hashtext(?))', [lock]).catch(() => undefined)
-      }
+      await using _end = atAsyncEnd(() => own.rows('SELECT pg_advisory_unlock(3100002, hashtext(?))', [lock]).catch(() => undefined))
+      return await work()
     })
   }
 
@@ -249,11 +243,8 @@ function createPostgresPools({ url, target, channel, received, listening }: Post
 
   async function reserved<T>(which: keyof Pools, work: (connection: ReservedConnection) => Promise<T>): Promise<T> {
     const connection = await state.pools[which].reserve()
-    try {
-      return await work({ unsafe: (text, values) => connection.unsafe(text, values), commit: () => connection`COMMIT` })
-    } finally {
-      connection.release()
-    }
+    using _end = atEnd(() => connection.release())
+    return await work({ unsafe: (text, values) => connection.unsafe(text, values), commit: () => connection`COMMIT` })
   }
 
   async function listen(): Promise<void> {

@@ -2,6 +2,7 @@
 
 import { Database, type Statement } from 'bun:sqlite'
 import { statSync } from 'node:fs'
+import { atEnd } from '../../kit/errors.ts'
 import { createCommitQueue, createLockWait } from '../../memory/commit-queue.ts'
 import { prepareFile, watchFile } from '../../memory/database-file.ts'
 import { isLocked, storageFailure } from '../../memory/storage-failure.ts'
@@ -89,11 +90,8 @@ function storeOver(db: Database, { withRefusals, stuckMs, log, assertInPlace }: 
   async function withLock<T>(lock: string, work: () => Promise<T>): Promise<T | undefined> {
     if (locks.has(lock)) return undefined
     locks.add(lock)
-    try {
-      return await work()
-    } finally {
-      locks.delete(lock)
-    }
+    using _end = atEnd(() => locks.delete(lock))
+    return await work()
   }
 
   function vacuumInto(path: string): void {

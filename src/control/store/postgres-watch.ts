@@ -1,5 +1,7 @@
 /** Checks PostgreSQL every two seconds: whether it answers, what its clock shows, and whether an announcement was lost. */
 
+import { atEnd } from '../../kit/errors.ts'
+
 export type PostgresWatch = {
   start(): Promise<void>
   stop(): void
@@ -61,11 +63,10 @@ export function watchPostgres({ sql, now, log, missed, silent, readOnly }: Postg
 
   async function answered(question: PromiseLike<unknown>): Promise<unknown> {
     const timers = [setTimeout(() => timers.push(setTimeout(silent, readMs)), silentMs)]
-    try {
-      return await question
-    } finally {
+    using _end = atEnd(() => {
       for (const timer of timers) clearTimeout(timer)
-    }
+    })
+    return await question
   }
 
   /** An answer that took long, perhaps because this process was stopped meanwhile, says little about the clock. */

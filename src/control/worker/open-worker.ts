@@ -3,7 +3,7 @@
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { sleep } from '../../kit/abort.ts'
-import { errorText } from '../../kit/errors.ts'
+import { atEnd, errorText } from '../../kit/errors.ts'
 import { openRotatingLog } from '../../service/rotating-log.ts'
 import type { SeedState } from '../contract/activity-shapes.ts'
 import { countRefusals, isPassing, PlaneRefusal } from '../contract/plane-refusal.ts'
@@ -68,15 +68,14 @@ export function openWorker(options: WorkerOptions): Worker {
     const sessions = openSessionLog(folders.sessions, agentId)
     const signals = { closing: closing.signal, stopping: stopping.signal, leaving: leaving.signal, disconnected: disconnected.signal }
     const common = { options, confinement, records, sessions, agentLog, ...signals }
-    try {
-      return await heartbeat({
-        ...{ options, closing: closing.signal, execute: (claimed) => executeTask({ ...common, ...claimed }) },
-        facts: factsOf(options, { way: confinement.way, network: confinement.network, holds: confinement.holds }),
-      })
-    } finally {
+    using _end = atEnd(() => {
       for (const timer of timers) clearTimeout(timer)
       agentLog.close()
-    }
+    })
+    return await heartbeat({
+      ...{ options, closing: closing.signal, execute: (claimed) => executeTask({ ...common, ...claimed }) },
+      facts: factsOf(options, { way: confinement.way, network: confinement.network, holds: confinement.holds }),
+    })
   }
 
   return { run, stop }

@@ -2,7 +2,7 @@
 
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { attempt } from '../../kit/errors.ts'
+import { atEnd, attempt } from '../../kit/errors.ts'
 import { parseJson } from '../../kit/json.ts'
 import { type SessionLine, sessionLine } from '../contract/run-shapes.ts'
 
@@ -21,13 +21,10 @@ export function openSessionLog(folder: string, agentId: string): SessionLog {
     append({ timestamp, task, skill, outcome, tokens_used }) {
       mkdirSync(folder, { recursive: true, mode: 0o700 })
       const fd = openSync(path, 'a+', 0o600)
-      try {
-        cutTornLine(fd)
-        writeSync(fd, `${JSON.stringify({ timestamp, task, skill, outcome, tokens_used })}\n`)
-        fsyncSync(fd)
-      } finally {
-        closeSync(fd)
-      }
+      using _end = atEnd(() => closeSync(fd))
+      cutTornLine(fd)
+      writeSync(fd, `${JSON.stringify({ timestamp, task, skill, outcome, tokens_used })}\n`)
+      fsyncSync(fd)
     },
     last() {
       const fd = attempt(() => openSync(path, 'r'))

@@ -1,6 +1,6 @@
 /** Asks whether a BraidClaw server answers at an address; commands that start or check a server use it. */
 
-import { errnoOf } from '../../kit/errors.ts'
+import { attempt, errnoOf } from '../../kit/errors.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 
 /** `nothing`: nobody listens there; `other`: something listens that is not a gateway of ours. */
@@ -28,10 +28,8 @@ export function isUnreachable(error: unknown): boolean {
 const unreachable = ['ECONNREFUSED', 'ConnectionRefused', 'EADDRNOTAVAIL', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND']
 
 function versionIn(text: string): string | undefined {
-  try {
+  return attempt(() => {
     const { ok, version } = JSON.parse(text)
     return ok === true && typeof version === 'string' ? version : undefined
-  } catch {
-    return undefined
-  }
+  })
 }

@@ -1,5 +1,6 @@
 /** Turns a change set into the differences of its files: text by lines, binary files by size, and renamed files as such. */
 
+import { attempt } from '../../kit/errors.ts'
 import { count } from '../../kit/text.ts'
 import type { Change, ChangeSet, EntryState, GitShown } from '../../runtime/changes.ts'
 import { diffTexts, type TextDiff } from './hunks.ts'
@@ -103,11 +104,7 @@ function isSame(before: EntryState, after: EntryState): boolean {
 /** Returns undefined for content that is not text: it has a NUL byte or is not valid UTF-8. */
 export function textOf(bytes: Uint8Array): string | undefined {
   if (bytes.includes(0)) return undefined
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
+  return attempt(() => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
 }
 
 const none = new Uint8Array()

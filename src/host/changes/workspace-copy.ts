@@ -17,6 +17,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
+import { attempt } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, ChangeReview, ChangeSet, EntryState } from '../../runtime/changes.ts'
 import { reviewChanges } from '../../security/changes/review-changes.ts'
@@ -150,19 +151,11 @@ function stateOf(root: string, raw: string, { kind, mode, size }: CopiedEntry): 
 }
 
 function contentAt(root: string, raw: string): Uint8Array | undefined {
-  try {
-    return lstatSync(bytesAt(root, raw)).isFile() ? readFileSync(bytesAt(root, raw)) : undefined
-  } catch {
-    return undefined
-  }
+  return attempt(() => (lstatSync(bytesAt(root, raw)).isFile() ? readFileSync(bytesAt(root, raw)) : undefined))
 }
 
 function linkAt(root: string, raw: string): string {
-  try {
-    return readlinkSync(bytesAt(root, raw))
-  } catch {
-    return ''
-  }
+  return attempt(() => readlinkSync(bytesAt(root, raw))) ?? ''
 }
 
 type Giving = { readonly copy: string; readonly upper: string; readonly raw: string; readonly isFolder: boolean; readonly leave?: true }

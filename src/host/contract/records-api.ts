@@ -2,7 +2,7 @@
 
 import type { Pin } from '../../memory/agent-files/pins.ts'
 import type { AlwaysRule, Approval } from '../../memory/approval-table.ts'
-import type { Conversation } from '../../memory/conversations/conversation-list.ts'
+import type { Conversation } from '../../memory/conversations/conversations.ts'
 import type { Hit } from '../../memory/conversations/search-turns.ts'
 import type { SopStore } from '../../memory/journal/sop-store.ts'
 import type { Turn } from '../../memory/journal/turns.ts'

@@ -3,7 +3,7 @@
  * disk already and what follows are read the same way, so that nothing is missing or doubled between the two.
  */
 
-import { errorText } from '../../kit/errors.ts'
+import { atEnd, errorText } from '../../kit/errors.ts'
 import { createInbox } from '../../kit/queue.ts'
 import { createJournalFeed, type FeedEntry } from '../../memory/journal/journal-feed.ts'
 import type { Memory } from '../../memory/memory.ts'
@@ -150,21 +150,20 @@ export function createHub({ memory: { journal, store }, poll, stopped, now, capa
     closing.addEventListener('abort', close)
     const isOver = () => signal.aborted || closing.aborted
     if (closing.aborted) close()
-    try {
-      if (!isOver())
-        for (const event of stored(subscription, position)) {
-          yield event
-          if (isOver()) break
-        }
-      if (!isOver()) {
-        subscribers.add(subscriber)
-        greet(subscriber, subscription.after !== undefined)
-      }
-      yield* subscriber.items(signal)
-    } finally {
+    using _end = atEnd(() => {
       closing.removeEventListener('abort', close)
       leave()
+    })
+    if (!isOver())
+      for (const event of stored(subscription, position)) {
+        yield event
+        if (isOver()) break
+      }
+    if (!isOver()) {
+      subscribers.add(subscriber)
+      greet(subscriber, subscription.after !== undefined)
     }
+    yield* subscriber.items(signal)
   }
 
   return {
@@ -248,23 +247,20 @@ function createSubscriber({ subscription, now, capacity }: SubscriberOptions) {
     async *items(signal: AbortSignal): AsyncGenerator<HostEvent> {
       const woken = () => state.wake()
       signal.addEventListener('abort', woken)
-      try {
-        while (!signal.aborted) {
-          const next = waiting.first()
-          if (next) {
-            waiting.drop()
-            state.size -= 1
-            yield next
-          } else if (state.ended) {
-            yield { at: now(), event: { type: 'subscription_ended', ...state.ended } }
-            return
-          } else
-            await new Promise<void>((resolve) => {
-              state.wake = resolve
-            })
-        }
-      } finally {
-        signal.removeEventListener('abort', woken)
+      using _end = atEnd(() => signal.removeEventListener('abort', woken))
+      while (!signal.aborted) {
+        const next = waiting.first()
+        if (next) {
+          waiting.drop()
+          state.size -= 1
+          yield next
+        } else if (state.ended) {
+          yield { at: now(), event: { type: 'subscription_ended', ...state.ended } }
+          return
+        } else
+          await new Promise<void>((resolve) => {
+            state.wake = resolve
+          })
       }
     },
   }

@@ -1,8 +1,8 @@
 /** Turns journal entries of all runs into numbered events; the same entries always give the same events with the same numbers. */
 
 import { isObject } from '../../kit/json.ts'
-import { homeRun } from '../../memory/journal/home-notes.ts'
 import type { Journal } from '../../memory/journal/journal.ts'
+import { homeRun } from '../../memory/journal/journal.ts'
 import type { JournalEntry } from '../../memory/journal/journal-entry.ts'
 import type { FeedEntry } from '../../memory/journal/journal-feed.ts'
 import { askedIn, broughtBy } from '../../runtime/behaviours/start-events.ts'

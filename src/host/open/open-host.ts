@@ -3,6 +3,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { within } from '../../kit/abort.ts'
+import { atAsyncEnd } from '../../kit/errors.ts'
 import { lazy } from '../../kit/lazy.ts'
 import type { Recovery } from '../../memory/recovery/interrupted-runs.ts'
 import { watchStop } from '../../service/stop-file.ts'
@@ -161,11 +162,8 @@ export async function withConversation<T>(
   use: (conversation: Conversation, host: Host) => Promise<T>,
 ): Promise<T> {
   const host = await openHost(setup, { ahead: options.provider === undefined })
-  try {
-    return await use(await host.conversation(which, options), host)
-  } finally {
-    await host.close()
-  }
+  await using _end = atAsyncEnd(() => host.close())
+  return await use(await host.conversation(which, options), host)
 }
 
 const keptChanges = () => import('../records/integrity/open-kept-changes.ts')

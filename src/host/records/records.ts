@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs'
 import { flat, quote } from '../../kit/text.ts'
-import type { ListedConversation } from '../../memory/conversations/conversation-list.ts'
+import type { ListedConversation } from '../../memory/conversations/conversations.ts'
 import { createSearch } from '../../memory/conversations/search-turns.ts'
 import { attempts } from '../../memory/journal/attempts.ts'
 import type { RunRecord } from '../../memory/journal/journal.ts'

@@ -1,5 +1,6 @@
 /** Runs the turns of one conversation: one at a time, each waiting for a slot in the process-wide queue, and each cancelled as a whole. */
 
+import { atEnd } from '../../kit/errors.ts'
 import type { Agent } from '../../runtime/create-agent.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
 import type { Conversation } from '../api.ts'
@@ -47,18 +48,17 @@ export function createTurns({ agent, queue, most, hooks }: TurnsOptions): Turns 
     const stop = () => cancel('program')
     signal?.addEventListener('abort', stop, { once: true })
     if (signal?.aborted) stop()
-    try {
-      const leave = await queue.enter(most, turn.waiting.signal)
-      if (!leave) return yield* givenUp(turn)
-      turn.leave = leave
-      const asked = continues ? undefined : await hooks?.prompted(message)
-      if (turn.waiting.signal.aborted) return yield* givenUp(turn)
-      if (asked && 'refused' in asked) return yield* givenUp(turn, asked.refused)
-      yield* events(turn, agent.run(asked?.message ?? message, continues, allowedTools))
-    } finally {
+    using _end = atEnd(() => {
       signal?.removeEventListener('abort', stop)
       over(turn)
-    }
+    })
+    const leave = await queue.enter(most, turn.waiting.signal)
+    if (!leave) return yield* givenUp(turn)
+    turn.leave = leave
+    const asked = continues ? undefined : await hooks?.prompted(message)
+    if (turn.waiting.signal.aborted) return yield* givenUp(turn)
+    if (asked && 'refused' in asked) return yield* givenUp(turn, asked.refused)
+    yield* events(turn, agent.run(asked?.message ?? message, continues, allowedTools))
   }
 
   async function* events(turn: RunningTurn, running: AsyncGenerator<AgentEvent>): AsyncGenerator<AgentEvent> {

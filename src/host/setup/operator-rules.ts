@@ -7,6 +7,7 @@ import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorCode, explainErrno, readConfigFile } from '../../config/text/read-toml-file.ts'
 import { createTrust } from '../../config/trust.ts'
+import { attempt } from '../../kit/errors.ts'
 import type { Places } from '../../runtime/rules/condition.ts'
 import { lintRules } from '../../runtime/rules/lint.ts'
 import { parseRules, type Rule, repeated } from '../../runtime/rules/parse-rules.ts'
@@ -152,11 +153,7 @@ function list(folder: string): { readonly names: readonly string[]; readonly pro
 }
 
 function isSame(folder: string, other: string): boolean {
-  try {
-    return realpathSync(folder) === realpathSync(other)
-  } catch {
-    return false
-  }
+  return attempt(() => realpathSync(folder) === realpathSync(other)) ?? false
 }
 
 function filesOf(rules: readonly Rule[], name: string): string {

@@ -9,6 +9,7 @@ import { type HomePaths, homePaths } from '../../config/paths.ts'
 import { rowsOfKind } from '../../config/table.ts'
 import { createTrust } from '../../config/trust.ts'
 import { hasCode } from '../../kit/errors.ts'
+import { namesIn } from '../../kit/proc.ts'
 import { camel, type Rows } from '../../kit/settings.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { weaknessOf } from '../../security/redaction/secret-forms.ts'
@@ -49,11 +50,7 @@ function stampsOf({ config, trustedFolders, agentsFiles, envFiles, home }: HomeP
 }
 
 function filesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).map((name) => join(folder, name))
-  } catch {
-    return []
-  }
+  return namesIn(folder).map((name) => join(folder, name))
 }
 
 function stampOfFile(path: string): string {

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
+import { atEnd } from '../../kit/errors.ts'
 import { canonical } from '../../kit/json.ts'
 import { lazy } from '../../kit/lazy.ts'
 import { didYouMean } from '../../kit/text.ts'
@@ -79,11 +80,8 @@ export async function surveyNow(setup: Setup, { at, sandbox = 'auto', askAgain }
   const confinement = createConfinement(sandbox, { setup, policy })
   const env = cleanEnvironment({ home: policy.workspace })
   const deps = { spawn: confinement.spawn, env, maxOutputBytes: config.limits.maxResultBytes, ready: confinement.mode }
-  try {
-    return await surveyor(setup, at, deps, askAgain)()
-  } finally {
-    confinement.close()
-  }
+  using _end = atEnd(() => confinement.close())
+  return await surveyor(setup, at, deps, askAgain)()
 }
 
 /**

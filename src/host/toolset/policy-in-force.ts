@@ -4,6 +4,7 @@
  */
 
 import { homedir } from 'node:os'
+import { atEnd } from '../../kit/errors.ts'
 import type { Proposal, Risk } from '../../runtime/event.ts'
 import { explainRules } from '../../runtime/rules/explain.ts'
 import { findToolchains, type Toolchains } from '../../sandbox/filesystem/toolchains.ts'
@@ -93,11 +94,8 @@ function answers({ risk, facts: command }: RatedCall, policy: Policy) {
 /** Tries now how commands run here. */
 async function commandModeOf(setup: Setup): Promise<CommandMode> {
   const confinement = createConfinement('auto', { setup, policy: policyOf(setup.config, setup.paths, setup.context.env) })
-  try {
-    return await confinement.mode()
-  } finally {
-    confinement.close()
-  }
+  using _end = atEnd(() => confinement.close())
+  return await confinement.mode()
 }
 
 type GateRequest = { readonly tools: ToolSelection; readonly threads?: string | undefined; readonly commands?: CommandMode }

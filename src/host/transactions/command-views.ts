@@ -1,7 +1,7 @@
 /** Holds what the commands of a conversation changed in their private views, until the changes are applied, dropped or kept for later. */
 
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs'
-import { errorText } from '../../kit/errors.ts'
+import { atEnd, errorText } from '../../kit/errors.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import { grouped, quote } from '../../kit/text.ts'
 import type { Change, ChangeReview, ChangeSet, Revised, Revision } from '../../runtime/changes.ts'
@@ -283,15 +283,12 @@ function inFile(upper: string, { path, bytes, after }: Change, use: (fd: number)
   const place = Buffer.concat([Buffer.from(`${upper}/`), bytes === undefined ? Buffer.from(path) : Buffer.from(bytes, 'base64')])
   const { O_RDWR, O_NOFOLLOW, O_NONBLOCK } = constants
   const fd = openSync(place, O_RDWR | O_NOFOLLOW | O_NONBLOCK)
-  try {
-    const stat = fstatSync(fd)
-    if (!stat.isFile()) return `${quote(path)} is not a file`
-    if (stat.nlink > 1) return `${quote(path)} has a second name, whose content would change too`
-    use(fd)
-    return undefined
-  } finally {
-    closeSync(fd)
-  }
+  using _end = atEnd(() => closeSync(fd))
+  const stat = fstatSync(fd)
+  if (!stat.isFile()) return `${quote(path)} is not a file`
+  if (stat.nlink > 1) return `${quote(path)} has a second name, whose content would change too`
+  use(fd)
+  return undefined
 }
 
 function replaceContent(fd: number, content: Uint8Array): void {

@@ -6,7 +6,8 @@
 import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
-import { unlessMissing } from '../../kit/errors.ts'
+import { attempt, unlessMissing } from '../../kit/errors.ts'
+import { namesIn } from '../../kit/proc.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { quote } from '../../kit/text.ts'
 import type { GitUser, SpawnPlan } from '../../sandbox/contract.ts'
@@ -120,7 +121,7 @@ function foldersBetween(root: string, workspace: string): readonly string[] {
  * than their index has.
  */
 function checkedOut({ root, git, common }: Repository, workspace: string, home: string): Buffer | undefined {
-  try {
+  return attempt(() => {
     const index = readFileSync(join(git, 'index'))
     const stats = [workspace, git, common].map((path) => [path, statSync(path)] as const)
     const known = Buffer.from(JSON.stringify(stats.map(([path, { dev, ino }]) => [path, dev, ino])))
@@ -141,9 +142,7 @@ function checkedOut({ root, git, common }: Repository, workspace: string, home: 
     if (root !== workspace) pathsOfIndex(index)
     kept('known', known, { home, workspace })
     return sealed(index)
-  } catch {
-    return undefined
-  }
+  })
 }
 
 /** Where the flags of an index entry begin, and the one that says "assume unchanged". */
@@ -299,13 +298,9 @@ export function pushHookNotRun({ workspace, home, env }: GitContext, { git, comm
 }
 
 function hooksIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder)
-      .filter((name) => !name.endsWith('.sample'))
-      .toSorted()
-  } catch {
-    return []
-  }
+  return namesIn(folder)
+    .filter((name) => !name.endsWith('.sample'))
+    .toSorted()
 }
 
 /**

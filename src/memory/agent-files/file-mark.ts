@@ -1,7 +1,7 @@
 /** Tracks how much of an agent's file is accounted for, and reads the lines after that point: our own and those of other programs. */
 
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
-import { unlessMissing } from '../../kit/errors.ts'
+import { atEnd, unlessMissing } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { bytesOf, type FileLine, linesOf } from './bounded-read.ts'
 import { appendText } from './disk.ts'
@@ -48,27 +48,21 @@ export function lookAt(path: string, mark: FileMark): UnreadLines {
 export function read(path: string, mark: FileMark): UnreadLines {
   const file = openOwn(path)
   if (file === undefined) return { size: 0, tail: freshMark.tail, replaced: mark.bytes > 0, lines: [] }
-  try {
-    const { size } = fstatSync(file)
-    const tail = tailOf(file, size)
-    if (size === mark.bytes && tail === mark.tail) return { size, tail, replaced: false, lines: [] }
-    const replaced = size < mark.bytes || tailOf(file, mark.bytes) !== mark.tail
-    const from = replaced ? 0 : mark.bytes
-    return { size, tail, replaced, lines: size - from > longest ? undefined : [...linesOf(file, { from, to: size })] }
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  const { size } = fstatSync(file)
+  const tail = tailOf(file, size)
+  if (size === mark.bytes && tail === mark.tail) return { size, tail, replaced: false, lines: [] }
+  const replaced = size < mark.bytes || tailOf(file, mark.bytes) !== mark.tail
+  const from = replaced ? 0 : mark.bytes
+  return { size, tail, replaced, lines: size - from > longest ? undefined : [...linesOf(file, { from, to: size })] }
 }
 
 /** Returns the digest of the last bytes before an offset. @throws errno errors */
 export function tailAt(path: string, size: number): string {
   const file = openOwn(path)
   if (file === undefined) return freshMark.tail
-  try {
-    return tailOf(file, size)
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  return tailOf(file, size)
 }
 
 function tailOf(file: number, size: number): string {

@@ -1,6 +1,6 @@
 /** Reads and appends history.jsonl: questions and answers in pairs, one message per line. */
 
-import { unlessMissing } from '../../kit/errors.ts'
+import { atEnd, attempt, unlessMissing } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { type ByteRange, bytesOf, linesOf, withFile } from './bounded-read.ts'
@@ -81,13 +81,11 @@ function scan(file: number, range: ByteRange, { keep, before }: { readonly keep:
 
 /** Ignores unknown members. */
 function messageIn(text: string | undefined): HistoryMessage | undefined {
-  try {
+  return attempt(() => {
     const value: unknown = JSON.parse(text ?? '')
     if (!isObject(value) || typeof value.content !== 'string') return undefined
     return value.role === 'user' || value.role === 'assistant' ? { role: value.role, content: value.content } : undefined
-  } catch {
-    return undefined
-  }
+  })
 }
 
 /**
@@ -124,17 +122,14 @@ export function messageLine(message: { readonly role: string; readonly content: 
  */
 export function appendPair(disk: Disk, path: string, { user, assistant }: Pair): void {
   const file = disk.open(path, 'append')
-  try {
-    const { size, torn } = endOf(path)
-    const lines = `${messageLine({ role: 'user', content: user })}\n${messageLine({ role: 'assistant', content: assistant })}\n`
-    const bytes = Buffer.from(torn ? `\n${lines}` : lines)
-    const count = disk.write(file, bytes)
-    if (count === bytes.length) return
-    disk.truncate(file, size)
-    throw Object.assign(new Error(`ENOSPC: no space left on device, write '${path}'`), { code: 'ENOSPC' })
-  } finally {
-    disk.close(file)
-  }
+  using _end = atEnd(() => disk.close(file))
+  const { size, torn } = endOf(path)
+  const lines = `${messageLine({ role: 'user', content: user })}\n${messageLine({ role: 'assistant', content: assistant })}\n`
+  const bytes = Buffer.from(torn ? `\n${lines}` : lines)
+  const count = disk.write(file, bytes)
+  if (count === bytes.length) return
+  disk.truncate(file, size)
+  throw Object.assign(new Error(`ENOSPC: no space left on device, write '${path}'`), { code: 'ENOSPC' })
 }
 
 function endOf(path: string): { readonly size: number; readonly torn: boolean } {

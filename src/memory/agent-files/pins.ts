@@ -1,5 +1,6 @@
 /** Stores facts that a person pinned: the code adds them word for word to the system text, and no summary changes them. */
 
+import { attempt } from '../../kit/errors.ts'
 import { isObject } from '../../kit/json.ts'
 import type { Clock } from '../../runtime/port.ts'
 import { readText } from './bounded-read.ts'
@@ -80,13 +81,11 @@ function pinsOf(lines: readonly string[]): Pin[] {
 }
 
 function pinIn(line: string): Omit<Pin, 'number'> | undefined {
-  try {
+  return attempt(() => {
     const value: unknown = JSON.parse(line)
     if (!isObject(value) || typeof value.text !== 'string' || value.text.trim() === '') return undefined
     return { text: value.text, at: typeof value.at === 'string' ? value.at : '' }
-  } catch {
-    return undefined
-  }
+  })
 }
 
 function trimmed(text: string): string {

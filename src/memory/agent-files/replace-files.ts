@@ -2,9 +2,9 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { unlessMissing } from '../../kit/errors.ts'
+import { atEnd, unlessMissing } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
-import type { FolderPaths } from './agent-folder.ts'
+import type { FolderPaths } from './agent-paths.ts'
 import { bytesOf, digestOf, linesOf, piecesOf, readText, withFile } from './bounded-read.ts'
 import { type Disk, modeOf, replaceFile, writeAll, writeFile } from './disk.ts'
 
@@ -90,18 +90,15 @@ function discard(disk: Disk, paths: FolderPaths): void {
 /** Writes at a fixed offset, so that a second run changes nothing. */
 function archive(disk: Disk, { history, archive: path }: FolderPaths, { source_bytes, archive_bytes }: Marker): void {
   const target = disk.open(path, 'at')
-  try {
-    let position = archive_bytes
-    withFile(history, (file) => {
-      for (const bytes of piecesOf(file, { from: 0, to: source_bytes })) {
-        writeAll(disk, target, bytes, position)
-        position += bytes.length
-      }
-    })
-    disk.sync(target)
-  } finally {
-    disk.close(target)
-  }
+  using _end = atEnd(() => disk.close(target))
+  let position = archive_bytes
+  withFile(history, (file) => {
+    for (const bytes of piecesOf(file, { from: 0, to: source_bytes })) {
+      writeAll(disk, target, bytes, position)
+      position += bytes.length
+    }
+  })
+  disk.sync(target)
 }
 
 /** Another program without our lock may append meanwhile, so lines that arrived late are copied over. */
@@ -125,12 +122,9 @@ function writeRest(disk: Disk, { history, rest }: FolderPaths, from: number): { 
 
 function append(disk: Disk, path: string, bytes: Uint8Array): void {
   const file = disk.open(path, 'append')
-  try {
-    writeAll(disk, file, bytes)
-    disk.sync(file)
-  } finally {
-    disk.close(file)
-  }
+  using _end = atEnd(() => disk.close(file))
+  writeAll(disk, file, bytes)
+  disk.sync(file)
 }
 
 /** Adds the record once, however often it is tried; starts a new line after a line that a crash cut short. */

@@ -1,15 +1,13 @@
-/** Lists, shows, exports and clears conversations; the transaction of the journal writes their rows. */
+/** Lists, names, shows, exports and clears conversations; the transaction of the journal writes their rows. */
 
 import type { JsonObject } from '../../kit/json.ts'
 import { flat } from '../../kit/text.ts'
 import type { Clock } from '../../runtime/port.ts'
-import { homeRun, noteInHome } from '../journal/home-notes.ts'
-import { unfinishedRuns } from '../journal/journal.ts'
+import { homeRun, noteInHome, unfinishedRuns } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
 import { spentOfRun } from '../journal/spent-of-run.ts'
 import { isQuestion, type Role, type Turn } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
-import { type Conversation, type ConversationsQuery, keepTitle, listConversations, listedConversation } from './conversation-list.ts'
 
 /** `underWay`: runs of living processes, whose turns stay. `shrunk` is false when everything was deleted but the file keeps its size. */
 export type ClearResult =
@@ -373,3 +371,56 @@ export function catchUp(store: Store): void {
 
 /** Ignores index rows that somebody inserted beyond the last turn. */
 const indexed = '(SELECT coalesce(max(id), 0) FROM turns_fts_docsize WHERE id <= (SELECT max(id) FROM turns))'
+
+/** `started` and `updated` in milliseconds since 1970; `turns` counts questions; `title` as given, else the first question, shortened. */
+export type Conversation = {
+  readonly conversationId: string
+  readonly started: number
+  readonly updated: number
+  readonly turns: number
+  readonly title: string
+}
+
+export type ConversationsQuery = {
+  readonly limit?: number
+  readonly offset?: number
+  /** Lists only conversations that were used before this position: the `position` of an earlier page. */
+  readonly before?: number | undefined
+  /** Only conversations that the token of this id began. */
+  readonly ownedBy?: string | undefined
+}
+
+/** `position`: where the conversation stands in the list now. */
+export type ListedConversation = Conversation & { readonly position: number }
+
+const columns = `conversation_id AS conversationId, started, updated, turns,
+  coalesce((SELECT given.title FROM conversation_titles AS given WHERE given.conversation_id = conversations.conversation_id), title) AS title,
+  last_seq AS position`
+
+export const conversationsOfToken = 'SELECT conversation_id FROM token_conversations WHERE token_id = ?'
+
+/** Most recently used first: by sequence, because a clock may be set back. */
+export function listConversations(
+  store: Store,
+  { limit = 50, offset = 0, before = Number.MAX_SAFE_INTEGER, ownedBy }: ConversationsQuery,
+): ListedConversation[] {
+  const owned = ownedBy === undefined ? '' : `AND conversation_id IN (${conversationsOfToken})`
+  const rows = store.sql<ListedConversation, (string | number)[]>(
+    `SELECT ${columns} FROM conversations WHERE last_seq < ? ${owned} ORDER BY last_seq DESC LIMIT ? OFFSET ?`,
+  )
+  return rows.all(before, ...(ownedBy === undefined ? [] : [ownedBy]), limit, offset)
+}
+
+export function listedConversation(store: Store, conversationId: string): ListedConversation | undefined {
+  return (
+    store.sql<ListedConversation, [string]>(`SELECT ${columns} FROM conversations WHERE conversation_id = ?`).get(conversationId) ??
+    undefined
+  )
+}
+
+/** Call it inside a transaction. */
+export function keepTitle(store: Store, conversationId: string, title: string): void {
+  store
+    .sql<never, [string, string]>('INSERT INTO conversation_titles VALUES (?, ?) ON CONFLICT DO UPDATE SET title = excluded.title')
+    .run(conversationId, title)
+}

@@ -1,11 +1,11 @@
 /** Searches all turns: ranks by words, prefers newer turns among similar ones, and searches for substrings where words find nothing. */
 
+import { succeeds } from '../../kit/errors.ts'
 import { flat } from '../../kit/text.ts'
 import type { Clock } from '../../runtime/port.ts'
 import type { Role } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
-import { conversationsOfToken } from './conversation-list.ts'
-import { catchUp } from './conversations.ts'
+import { catchUp, conversationsOfToken } from './conversations.ts'
 
 /** `at` in milliseconds since 1970; a higher `score` is better, and comparable within one search only. */
 export type Hit = {
@@ -85,12 +85,7 @@ function scopeOf(within: string | undefined, ownedBy: string | undefined): Searc
  * the search then reads the texts too.
  */
 function isWhole(store: Store): boolean {
-  try {
-    catchUp(store)
-    return true
-  } catch {
-    return false
-  }
+  return succeeds(() => catchUp(store))
 }
 
 function parse(query: string): Query {

@@ -1,5 +1,6 @@
 /** Defines one entry of the journal, and chains the digests of a run's entries, so that the first altered one can be found. */
 
+import { attempt } from '../../kit/errors.ts'
 import { isObject, type Json, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { AgentFile } from '../agent-files/agent-paths.ts'
@@ -20,11 +21,7 @@ export const entryColumns = 'seq, kind, type, at, body'
 
 /** Returns undefined for a body with invalid JSON, which our code never writes. */
 export function entryOf(row: JournalRow): JournalEntry | undefined {
-  try {
-    return { ...row, body: JSON.parse(row.body) }
-  } catch {
-    return undefined
-  }
+  return attempt(() => ({ ...row, body: JSON.parse(row.body) }))
 }
 
 /** An entry as stored: `body` is the exact text. `digest` is null in entries of versions without digests. */

@@ -2,7 +2,7 @@
 
 import type { Json } from '../../kit/json.ts'
 import type { Store } from '../store.ts'
-import { homeRun } from './home-notes.ts'
+import { homeRun } from './journal.ts'
 import type { JournalEntry } from './journal-entry.ts'
 
 /** `conversationId` and `channel` are null for a note of the home, which belongs to no run. */

@@ -1,10 +1,11 @@
-/** Stores every external event, intent and note of every run in the order written, and which process owns each run. */
+/** Stores every external event, intent and note of every run in the order written, notes about the home itself, and which process owns each run. */
 
 import { dirname, join, relative } from 'node:path'
 import { isObject, parseJson } from '../../kit/json.ts'
 import type { Seal } from '../../receipts/contract.ts'
 import type { Label, Risk } from '../../runtime/event.ts'
-import type { RunAgent, RunIdentity } from '../../runtime/port.ts'
+import type { Clock, RunAgent, RunIdentity } from '../../runtime/port.ts'
+import type { ChangeCount } from '../approval-table.ts'
 import type { Store } from '../store.ts'
 import { digestOf, entryColumns, type JournalEntry, type StoredEntry } from './journal-entry.ts'
 import { isAlive, thisProcess } from './process-owner.ts'
@@ -314,4 +315,34 @@ export function agentIn(databasePath: string, text: string | null): RunAgent | u
 /** Returns the runs that dead processes left unfinished. */
 export function deadRuns(journal: Journal): ReturnType<Journal['unfinished']> {
   return journal.unfinished().filter(({ owner }) => !isAlive(owner))
+}
+
+/** The `run_id` of the notes that belong to no run: what an operator did in a home. There is no such run, so everything that reads the journal of runs leaves these notes out. */
+export const homeRun = 'home'
+
+/** Call it inside the transaction of the change that it reports. `body`: without secrets. @returns its number */
+export function noteInHome(store: Store, now: Clock, type: string, body: unknown): number {
+  const [at, text] = [now(), JSON.stringify(body)]
+  const last = store
+    .sql<{ digest: string | null }, [string]>('SELECT digest FROM journal WHERE run_id = ? ORDER BY seq DESC LIMIT 1')
+    .get(homeRun)
+  const { lastInsertRowid } = store
+    .sql<never, [string, string, string, number, string, string]>(
+      'INSERT INTO journal(run_id, kind, type, at, body, digest) VALUES (?, ?, ?, ?, ?, ?)',
+    )
+    .run(homeRun, 'note', type, at, text, digestOf(homeRun, last?.digest ?? null, { kind: 'note', type, at, body: text }))
+  return Number(lastInsertRowid)
+}
+
+const changed = 'approval.changed'
+
+/** Counts the changes of approvals in the journal. */
+export function countChanges(store: Store, now: Clock): ChangeCount {
+  const last = `SELECT max(json_extract(body, '$.revision')) AS revision FROM journal
+    WHERE run_id = ? AND type = ? AND at >= ? AND json_extract(body, '$.id') = ?`
+  return {
+    add: (id, revision) => void noteInHome(store, now, changed, { id, revision }),
+    last: (id, since) =>
+      store.sql<{ revision: number | null }, [string, string, number, string]>(last).get(homeRun, changed, since, id)?.revision ?? 0,
+  }
 }

@@ -1,7 +1,7 @@
 /** Identifies the process that owns a run, so that a restart never treats a living process's run as dead. */
 
 import { readFileSync } from 'node:fs'
-import { hasCode } from '../../kit/errors.ts'
+import { attempt, hasCode } from '../../kit/errors.ts'
 import { statFields } from '../../kit/proc.ts'
 
 /** Returns "pid@start time": the start time distinguishes a process from a later one with an equal pid. Outside Linux it is "pid@0". */
@@ -24,14 +24,12 @@ export function isAlive(owner: string): boolean {
 
 /** Returns boot and start tick of a process; undefined when it does not exist, is hidden (hidepid), or there is no /proc. */
 function startOf(pid: number): string | undefined {
-  try {
+  return attempt(() => {
     const field = statFields(readFileSync(`/proc/${pid}/stat`, 'latin1'))
     if (field(3) === 'Z') return 'a zombie'
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').slice(0, 8)
     return `${field(22)}-${boot}`
-  } catch {
-    return undefined
-  }
+  })
 }
 
 function signalReaches(pid: number): boolean {

@@ -3,7 +3,7 @@
 import type { Clock } from '../../runtime/port.ts'
 import { isLocked } from '../storage-failure.ts'
 import type { Store } from '../store.ts'
-import { noteInHome } from './home-notes.ts'
+import { noteInHome } from './journal.ts'
 import { isAlive } from './process-owner.ts'
 
 /** `asked`: whether an effect happened is unknown, and a person has to say so. */

@@ -1,6 +1,6 @@
 /** Compares the conversation tables row by row with the rows rebuilt from the journal. */
 
-import { hasCode } from '../../kit/errors.ts'
+import { atEnd, attempt, hasCode } from '../../kit/errors.ts'
 import { canonical } from '../../kit/json.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import { type ConversationLine, catchUp, enterLine, lineColumns, turnColumns, turnValues } from '../conversations/conversations.ts'
@@ -45,11 +45,8 @@ function compareTurns(store: Store, fromJournal: JournalTurns): Comparison {
 export function compare(store: Store, fromJournal: JournalTurns): Comparison {
   store.script('BEGIN')
   const found = (() => {
-    try {
-      return compareTurns(store, fromJournal)
-    } finally {
-      store.script('ROLLBACK')
-    }
+    using _end = atEnd(() => store.script('ROLLBACK'))
+    return compareTurns(store, fromJournal)
   })()
   const difference = found.difference ?? differenceInWords(store)
   return difference === undefined ? found : { ...found, difference }
@@ -77,11 +74,7 @@ function saysSame(value: string | number | null, due: string | number | null): b
   if (typeof value !== 'string' || typeof due !== 'string') return false
   // The database stores no lone surrogates.
   if (value === due.toWellFormed()) return true
-  try {
-    return canonical(JSON.parse(value)) === canonical(JSON.parse(due))
-  } catch {
-    return false
-  }
+  return attempt(() => canonical(JSON.parse(value)) === canonical(JSON.parse(due))) ?? false
 }
 
 function* linesOf(store: Store): Generator<readonly [string, ConversationLine]> {
@@ -136,14 +129,11 @@ function firstWrongWord(store: Store): string {
     INSERT INTO temp.right_fts(rowid, content) SELECT id, content FROM turns;
     CREATE VIRTUAL TABLE temp.terms USING fts5vocab(main, turns_fts, instance);
     CREATE VIRTUAL TABLE temp.right_terms USING fts5vocab(temp, right_fts, instance)`)
-  try {
-    const planted = first(store, `${terms} EXCEPT ${rightTerms}`)
-    if (planted) return `${planted} is not in the journal`
-    const lost = first(store, `${rightTerms} EXCEPT ${terms}`)
-    return lost ? `${lost} is missing` : 'the index of words is damaged'
-  } finally {
-    store.script('DROP TABLE temp.terms; DROP TABLE temp.right_terms; DROP TABLE temp.right_fts')
-  }
+  using _end = atEnd(() => store.script('DROP TABLE temp.terms; DROP TABLE temp.right_terms; DROP TABLE temp.right_fts'))
+  const planted = first(store, `${terms} EXCEPT ${rightTerms}`)
+  if (planted) return `${planted} is not in the journal`
+  const lost = first(store, `${rightTerms} EXCEPT ${terms}`)
+  return lost ? `${lost} is missing` : 'the index of words is damaged'
 }
 
 function first(store: Store, difference: string): string | undefined {

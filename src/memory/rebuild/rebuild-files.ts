@@ -2,6 +2,7 @@
 
 import { closeSync, fstatSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { atEnd } from '../../kit/errors.ts'
 import { type AgentFile, agentFiles, fileNames } from '../agent-files/agent-paths.ts'
 import { bytesOf, digestOf, linesOf } from '../agent-files/bounded-read.ts'
 import { catchDiskError, realDisk, replaceFile } from '../agent-files/disk.ts'
@@ -162,14 +163,11 @@ function baseOf(path: string, { base, baseSha256 }: FileMark): { readonly ok: bo
 function linesFrom(path: string, from: number): readonly { readonly text: string; readonly end: number }[] {
   const file = openOwn(path)
   if (file === undefined) return []
-  try {
-    const { size } = fstatSync(file)
-    return [...linesOf(file, { from: Math.min(from, size), to: size })].flatMap(({ text = '', end }) =>
-      text.trim() === '' ? [] : [{ text, end }],
-    )
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  const { size } = fstatSync(file)
+  return [...linesOf(file, { from: Math.min(from, size), to: size })].flatMap(({ text = '', end }) =>
+    text.trim() === '' ? [] : [{ text, end }],
+  )
 }
 
 /** Ignores the order, because concurrent processes may write lines in another order than the journal. */
@@ -210,12 +208,9 @@ function writeAnew(
 function readEnds(path: string, base: number, from: number): readonly [Buffer, Buffer] {
   const file = openOwn(path)
   if (file === undefined) return [Buffer.alloc(0), Buffer.alloc(0)]
-  try {
-    const { size } = fstatSync(file)
-    return [bytesOf(file, { from: 0, to: base }), bytesOf(file, { from: Math.max(from, base), to: size })]
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  const { size } = fstatSync(file)
+  return [bytesOf(file, { from: 0, to: base }), bytesOf(file, { from: Math.max(from, base), to: size })]
 }
 
 /** `due` is undefined after a reset: then the file must not exist. */

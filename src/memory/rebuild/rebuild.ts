@@ -1,5 +1,6 @@
 /** Checks the tables derived from the journal (turns, conversations, the search index) against it, or rebuilds them from it. */
 
+import { attempt } from '../../kit/errors.ts'
 import { canonical } from '../../kit/json.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import { insertLine, insertValues, type TurnRow, turnColumns, turnOfRow } from '../conversations/conversations.ts'
@@ -83,7 +84,7 @@ export function createProjections(store: Store): Projections {
       read.flatMap((entry) => entry ?? []),
     )
     const query = store.sql<TurnRow, [string]>(`SELECT ${turnColumns} FROM turns WHERE run_id = ? ORDER BY journal_seq, id`)
-    const shown = query.all(run.runId).map((row) => safely(() => canonical(turnOfRow(row))) ?? 'no JSON')
+    const shown = query.all(run.runId).map((row) => attempt(() => canonical(turnOfRow(row))) ?? 'no JSON')
     const at = Array.from({ length: Math.max(expected.length, shown.length) }, (_, each) => each).find(
       (each) => expected[each] === undefined || canonical(expected[each]) !== shown[each],
     )
@@ -107,13 +108,5 @@ function entries(store: Store, progress: Progress): (seq: number) => void {
     if (seq < next) return
     next = seq + 5000
     progress(seq / last)
-  }
-}
-
-function safely<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch {
-    return undefined
   }
 }

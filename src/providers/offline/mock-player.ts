@@ -1,7 +1,7 @@
 /** Plays the replies of a fixture or, without one, lets the offline helper answer; needs no network and is deterministic. */
 
 import { isAbsolute, join } from 'node:path'
-import { errorText } from '../../kit/errors.ts'
+import { atEnd, errorText } from '../../kit/errors.ts'
 import type { Call, Part, Usage } from '../../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type Message, type ModelChunk, type Provider, ProviderFailure } from '../../runtime/port.ts'
 import type { Creating } from '../provider-kind.ts'
@@ -29,11 +29,8 @@ export async function createMock(setup: Setup): Promise<Provider> {
     async *chat(request, signal) {
       const reply = next(request)
       const deadline = startDeadline({ provider: name, signal, totalS, idleS: totalS, deps })
-      try {
-        yield* play({ setup, reply, request, deadline })
-      } finally {
-        deadline.end()
-      }
+      using _end = atEnd(() => deadline.end())
+      yield* play({ setup, reply, request, deadline })
     },
   }
 }

@@ -1,6 +1,7 @@
 /** Reads the lines of a log in pieces; the log may be huge, damaged or truncated. */
 
 import { closeSync, constants, openSync, readSync } from 'node:fs'
+import { atEnd, attempt } from '../../kit/errors.ts'
 
 /**
  * `text` is undefined when the bytes are invalid UTF-8 or the line is longer than 1 MiB. A torn line is the last one, without its newline.
@@ -14,11 +15,8 @@ const newline = 0x0a
 /** @throws errno errors (ENOENT when there is no file). Stops after a line that is too long. */
 export function* readLines(path: string, from = 0): Generator<LogLine> {
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  try {
-    yield* linesOf(file, from)
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  yield* linesOf(file, from)
 }
 
 /** Reads an open file from the byte offset where a line starts. */
@@ -62,11 +60,7 @@ function* singly(decoder: TextDecoder, bytes: Uint8Array): Generator<LogLine> {
 
 /** @returns undefined for invalid UTF-8 */
 export function decode(decoder: TextDecoder, bytes: Uint8Array): string | undefined {
-  try {
-    return decoder.decode(bytes)
-  } catch {
-    return undefined
-  }
+  return attempt(() => decoder.decode(bytes))
 }
 
 /**

@@ -1,6 +1,7 @@
 /** Reads the end of the receipts log: a start tells from it, without writing, whether anything needs repair. */
 
 import { closeSync, constants, existsSync, fstatSync, openSync, readSync } from 'node:fs'
+import { atEnd, attempt } from '../../kit/errors.ts'
 import type { Checkpoint } from '../contract.ts'
 import { isSealed } from '../form/anchor.ts'
 import { contentHash } from '../form/receipt.ts'
@@ -17,12 +18,9 @@ export function isConsistent(
   if (!known) return !existsSync(paths.log) && !existsSync(paths.head)
   try {
     const file = openSync(paths.log, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-    try {
-      const key = readKey(paths.key)
-      return key.ok && fstatSync(file).size === known.size && isSealed(key.key, known) && endsAs(file, known)
-    } finally {
-      closeSync(file)
-    }
+    using _end = atEnd(() => closeSync(file))
+    const key = readKey(paths.key)
+    return key.ok && fstatSync(file).size === known.size && isSealed(key.key, known) && endsAs(file, known)
   } catch {
     return false
   }
@@ -49,9 +47,5 @@ export function lineBefore(file: number, end: number): string | undefined {
 }
 
 function decoded(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
+  return attempt(() => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes))
 }

@@ -73,3 +73,13 @@ export function refuser({ name, priority, why }: Refuser): BThread<Refusals, Run
 function isJudged(event: RunEvent): event is JudgedEvent {
   return event.type === 'propose' || event.type === 'tool.changed'
 }
+
+/** Blocks every call and every change set that the gate denies, and requests the refusal under the rule's name. */
+export const safety = refuser({
+  name: 'safety',
+  priority: 10,
+  why(event) {
+    const { verdict, rule, reason } = event.type === 'propose' ? event.judgement : event.review
+    return verdict === 'deny' ? { by: rule, reason } : undefined
+  },
+})

@@ -1,11 +1,11 @@
 /** Model-checks one scene: explores it completely, then samples random runs for replays. */
 
 import { createEngine } from '../../kernel/engine.ts'
-import type { Property } from '../../kernel/explore.ts'
-import { type Exploration, explore } from '../../kernel/explore.ts'
+import { type Exploration, explore, type Property } from '../../kernel/explore.ts'
 import { divergence, replay } from '../../kernel/replay-steps.ts'
 import { EXTERNAL, type Selection } from '../../kernel/select.ts'
 import type { AnyThread, Bid } from '../../kernel/thread.ts'
+import { attempt } from '../../kit/errors.ts'
 import { canonical } from '../../kit/json.ts'
 import type { RunEvent } from '../event.ts'
 import { answersLate, P9, propertiesOf } from './properties.ts'
@@ -105,11 +105,7 @@ function createUnifier(): Unifier {
 }
 
 function textOf(value: unknown): string | undefined {
-  try {
-    return canonical(value)
-  } catch {
-    return undefined
-  }
+  return attempt(() => canonical(value))
 }
 
 type Walking = {

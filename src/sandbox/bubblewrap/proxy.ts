@@ -1,5 +1,6 @@
 /** Serves an HTTP proxy to the inside of a sandbox: CONNECT and plain requests, to listed hosts only, with names resolved outside. */
 
+import { atEnd } from '../../kit/errors.ts'
 import type { Log } from '../../runtime/port.ts'
 import type { ByteConnection, Network } from '../contract.ts'
 
@@ -126,26 +127,20 @@ async function join({ inside, outside, request: { head, body }, rest }: Joined):
 /** Drops the bytes after the body: a far side that serves several hosts would read them as a second request to another host. */
 async function sendBody({ inside, outside, bytes }: { readonly bytes: number } & Pick<Joined, 'inside' | 'outside'>): Promise<void> {
   const reader = inside.readable.getReader()
-  try {
-    for (let left = bytes; left > 0; ) {
-      const { value } = await reader.read()
-      if (value === undefined) return await outside.writable.abort()
-      await write(outside, value.subarray(0, left))
-      left -= Math.min(left, value.length)
-    }
-  } finally {
-    reader.releaseLock()
+  using _end = atEnd(() => reader.releaseLock())
+  for (let left = bytes; left > 0; ) {
+    const { value } = await reader.read()
+    if (value === undefined) return await outside.writable.abort()
+    await write(outside, value.subarray(0, left))
+    left -= Math.min(left, value.length)
   }
 }
 
 async function write({ writable }: ByteConnection, bytes: Uint8Array): Promise<void> {
   if (bytes.length === 0) return
   const writer = writable.getWriter()
-  try {
-    await writer.write(bytes)
-  } finally {
-    writer.releaseLock()
-  }
+  using _end = atEnd(() => writer.releaseLock())
+  await writer.write(bytes)
 }
 
 type RefusalParts = {

@@ -18,7 +18,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { attempt, succeeds } from '../../kit/errors.ts'
+import { atEnd, attempt, succeeds } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { isCacheName } from '../../security/changes/cache-names.ts'
 import type { CacheOwner } from '../contract.ts'
@@ -184,19 +184,16 @@ export async function keepCaches(folder: string, isApplied: boolean, limits = us
   if (!existsSync(`${folder}/${waitingFile}`)) return
   const { workspace, layer, applied, caches }: WaitingCaches = JSON.parse(readFileSync(`${folder}/${waitingFile}`, 'utf8'))
   const [libc, from] = [openLibc(), `${folder}/${waitingFolder}`]
-  try {
-    for (const path of caches)
-      await dropUnchecked({ libc, from: bytePath(from), layer: bytePath(layer), real: bytePath(workspace), cache: path }, path)
-    for (const to of isApplied ? [applied, layer] : [layer]) {
-      const bring = transfer({ libc, workspace, from, to, keeps: to === applied, most: limits.files })
-      for (const path of caches) {
-        makeParents(to, workspace, path)
-        bring(path)
-      }
-      void emptyBeyond(libc, to, limits).catch(() => {})
+  using _end = atEnd(() => forgetCaches(folder))
+  for (const path of caches)
+    await dropUnchecked({ libc, from: bytePath(from), layer: bytePath(layer), real: bytePath(workspace), cache: path }, path)
+  for (const to of isApplied ? [applied, layer] : [layer]) {
+    const bring = transfer({ libc, workspace, from, to, keeps: to === applied, most: limits.files })
+    for (const path of caches) {
+      makeParents(to, workspace, path)
+      bring(path)
     }
-  } finally {
-    forgetCaches(folder)
+    void emptyBeyond(libc, to, limits).catch(() => {})
   }
 }
 

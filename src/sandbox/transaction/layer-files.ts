@@ -18,6 +18,7 @@ import {
   type Stats,
   unlinkSync,
 } from 'node:fs'
+import { atEnd } from '../../kit/errors.ts'
 import type { Libc } from '../libc.ts'
 import { fixedPath } from '../trial-key.ts'
 
@@ -56,17 +57,14 @@ function openRegular(path: string): number {
 export function* pieces(libc: Libc, path: string): Generator<readonly string[]> {
   const descriptor = openSync(bytesOf(path), O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
   const buffer = Buffer.alloc(CHUNK)
-  try {
-    for (;;) {
-      const size = Number(libc.syscall(GETDENTS, BigInt(descriptor), BigInt(ptr(buffer)), BigInt(CHUNK), 0n, 0n))
-      if (size < 0) throw new Error('it cannot be listed')
-      if (size === 0) return
-      const names: string[] = []
-      for (let at = 0; at < size; at += buffer.readUInt16LE(at + 16)) names.push(nameAt(buffer, at + 19))
-      yield names.filter((name) => name !== '.' && name !== '..')
-    }
-  } finally {
-    closeSync(descriptor)
+  using _end = atEnd(() => closeSync(descriptor))
+  for (;;) {
+    const size = Number(libc.syscall(GETDENTS, BigInt(descriptor), BigInt(ptr(buffer)), BigInt(CHUNK), 0n, 0n))
+    if (size < 0) throw new Error('it cannot be listed')
+    if (size === 0) return
+    const names: string[] = []
+    for (let at = 0; at < size; at += buffer.readUInt16LE(at + 16)) names.push(nameAt(buffer, at + 19))
+    yield names.filter((name) => name !== '.' && name !== '..')
   }
 }
 
@@ -100,27 +98,24 @@ export function createFileHasher(libc: Libc, pause: Pause): (path: string) => Pr
 
   return async (path) => {
     const descriptor = openRegular(path)
-    try {
-      const first = readSync(descriptor, buffer)
-      // A short read is the end of a regular file.
-      if (first < CHUNK) return Bun.CryptoHasher.hash('sha256', buffer.subarray(0, first), 'hex')
-      const hasher = new Bun.CryptoHasher('sha256').update(buffer)
-      const { size: end, blocks } = fstatSync(descriptor)
-      const isSparse = blocks * BLOCK < end && seek(descriptor, 0, SEEK_HOLE) >= 0
-      for (let [at, size] = [CHUNK, CHUNK]; size === CHUNK; at += size) {
+    using _end = atEnd(() => closeSync(descriptor))
+    const first = readSync(descriptor, buffer)
+    // A short read is the end of a regular file.
+    if (first < CHUNK) return Bun.CryptoHasher.hash('sha256', buffer.subarray(0, first), 'hex')
+    const hasher = new Bun.CryptoHasher('sha256').update(buffer)
+    const { size: end, blocks } = fstatSync(descriptor)
+    const isSparse = blocks * BLOCK < end && seek(descriptor, 0, SEEK_HOLE) >= 0
+    for (let [at, size] = [CHUNK, CHUNK]; size === CHUNK; at += size) {
+      await pause()
+      for (const data = isSparse ? dataFrom(descriptor, at, end) : at; at < data; at += size) {
+        size = Math.min(CHUNK, data - at)
+        hasher.update(zeros.subarray(0, size))
         await pause()
-        for (const data = isSparse ? dataFrom(descriptor, at, end) : at; at < data; at += size) {
-          size = Math.min(CHUNK, data - at)
-          hasher.update(zeros.subarray(0, size))
-          await pause()
-        }
-        size = readSync(descriptor, buffer, 0, CHUNK, at)
-        hasher.update(buffer.subarray(0, size))
       }
-      return hasher.digest('hex')
-    } finally {
-      closeSync(descriptor)
+      size = readSync(descriptor, buffer, 0, CHUNK, at)
+      hasher.update(buffer.subarray(0, size))
     }
+    return hasher.digest('hex')
   }
 }
 

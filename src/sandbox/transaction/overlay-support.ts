@@ -3,7 +3,7 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { attempt, errorText } from '../../kit/errors.ts'
+import { atEnd, attempt, errorText } from '../../kit/errors.ts'
 import { hasOption } from '../install.ts'
 import type { Libc } from '../libc.ts'
 import { isWithin, type Places } from '../protect/places.ts'
@@ -62,11 +62,8 @@ async function tryIn({ base, caches, way, programs, places, bubblewrap, libc }: 
   try {
     for (const folder of [base, caches]) mkdirSync(folder, { recursive: true, mode: 0o700 })
     const transaction = createTransaction(base, { workspace: places.workspace, cache: 'trial' })
-    try {
-      return await tryWith({ transaction, way, programs, places, bubblewrap, libc })
-    } finally {
-      transaction.drop()
-    }
+    using _end = atEnd(() => transaction.drop())
+    return await tryWith({ transaction, way, programs, places, bubblewrap, libc })
   } catch (error) {
     return errorText(error)
   }

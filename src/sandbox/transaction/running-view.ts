@@ -21,7 +21,7 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { attempt, hasCode, succeeds } from '../../kit/errors.ts'
+import { atEnd, attempt, hasCode, succeeds } from '../../kit/errors.ts'
 import { statFields, textIn } from '../../kit/proc.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
@@ -198,14 +198,13 @@ function ownChanges({ workspace, began, ...known }: FollowContext, view: Private
     async changes(signal) {
       const all = await view.changes(signal)
       const [up, lower] = [openSync(`${folder}/up`, FOLDER), openSync(workspace, FOLDER)]
-      try {
-        const changes = all.filter((change) => !isOurs(change, up))
-        const twice = changes.filter((change) => isChangedTwice(change, lower)).map(({ path }) => JSON.stringify(path))
-        if (twice.length === 0) return changes
-        throw new Error(`the command changed ${twice.slice(0, 10).join(', ')}, and so did somebody else meanwhile`)
-      } finally {
+      using _end = atEnd(() => {
         for (const fd of [up, lower]) closeSync(fd)
-      }
+      })
+      const changes = all.filter((change) => !isOurs(change, up))
+      const twice = changes.filter((change) => isChangedTwice(change, lower)).map(({ path }) => JSON.stringify(path))
+      if (twice.length === 0) return changes
+      throw new Error(`the command changed ${twice.slice(0, 10).join(', ')}, and so did somebody else meanwhile`)
     },
   }
 }
@@ -215,13 +214,10 @@ async function viewRoot(pid: number, workspace: string): Promise<number | undefi
   for (const until = performance.now() + SET_UP_MS; performance.now() < until; await Bun.sleep(1)) {
     try {
       const root = openSync(`/proc/${pid}/root`, 0o10000000 | O_DIRECTORY | 0o2000000)
-      try {
-        const fd = within(root, bytePath(workspace).slice(1), (slot) => openSync(slot, FOLDER))
-        if (statfsSync(`/proc/self/fd/${fd}`).type === OVERLAY) return fd
-        closeSync(fd)
-      } finally {
-        closeSync(root)
-      }
+      using _end = atEnd(() => closeSync(root))
+      const fd = within(root, bytePath(workspace).slice(1), (slot) => openSync(slot, FOLDER))
+      if (statfsSync(`/proc/self/fd/${fd}`).type === OVERLAY) return fd
+      closeSync(fd)
     } catch (error) {
       if (lstatSync(`/proc/${pid}`, { throwIfNoEntry: false }) === undefined) return undefined
       if (!(error instanceof Error)) throw error
@@ -234,12 +230,11 @@ function within<T>(root: number, path: string, work: (slot: Buffer) => T): T {
   const parts = path.split('/')
   const held: number[] = []
   const slot = (name: string) => bytesOf(`/proc/self/fd/${held.at(-1) ?? root}/${name}`)
-  try {
-    for (const part of parts.slice(0, -1)) held.push(openSync(slot(part), FOLDER))
-    return work(slot(parts.at(-1) ?? ''))
-  } finally {
+  using _end = atEnd(() => {
     for (const fd of held) closeSync(fd)
-  }
+  })
+  for (const part of parts.slice(0, -1)) held.push(openSync(slot(part), FOLDER))
+  return work(slot(parts.at(-1) ?? ''))
 }
 
 function lstatAt(root: number, path: string) {
@@ -317,13 +312,10 @@ function remove(slot: Buffer, was: PathState | undefined): void {
 /** Writes in place, because a watcher of the file watches its inode; one write keeps a reader from seeing an empty file. */
 function writeFile(slot: Buffer, content: Buffer, mode: number): void {
   const fd = openForWriting(slot)
-  try {
-    for (let at = 0; at < content.length; ) at += writeSync(fd, content, at, content.length - at, at)
-    ftruncateSync(fd, content.length)
-    if ((fstatSync(fd).mode & 0o777) !== mode) fchmodSync(fd, mode)
-  } finally {
-    closeSync(fd)
-  }
+  using _end = atEnd(() => closeSync(fd))
+  for (let at = 0; at < content.length; ) at += writeSync(fd, content, at, content.length - at, at)
+  ftruncateSync(fd, content.length)
+  if ((fstatSync(fd).mode & 0o777) !== mode) fchmodSync(fd, mode)
 }
 
 function openForWriting(slot: Buffer): number {

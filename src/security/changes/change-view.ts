@@ -1,5 +1,6 @@
 /** Tells what is at a path before and after a change set: from the changes where they name the path, otherwise from the workspace. */
 
+import { attempt } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, EntryState, OutsideGit } from '../../runtime/changes.ts'
 import { isUnder, normalise, type PathPolicy } from '../targets/path.ts'
@@ -49,11 +50,7 @@ export function createChangeView(changes: readonly Change[], look: Look): Change
 
   function text(path: string, side: Side, maxBytes: number): string | undefined {
     const found = start(path, side, maxBytes + 1)
-    try {
-      return found === undefined || found.length > maxBytes ? undefined : decoder.decode(found)
-    } catch {
-      return undefined
-    }
+    return attempt(() => (found === undefined || found.length > maxBytes ? undefined : decoder.decode(found)))
   }
 
   /** `look` may show more changes than are judged here, because a person may have chosen some of them. */

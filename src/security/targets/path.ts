@@ -1,5 +1,6 @@
 /** Judges a path by its text alone; the workspace checks the opened file again, since only the kernel resolves symbolic links. */
 
+import { attempt } from '../../kit/errors.ts'
 import { folded, quote } from '../../kit/text.ts'
 import type { Policy } from '../policy.ts'
 import { type Refusal, refuse } from '../rules.ts'
@@ -126,11 +127,7 @@ export function matchesPattern(pattern: string, name: string): boolean {
     if (set !== undefined) return `[${not ? '^' : ''}${set.replace(/[\\^]/g, '\\$&')}]`
     return char === '*' ? '.*' : char === '?' ? '.' : RegExp.escape(char)
   })
-  try {
-    return new RegExp(`^${source}$`).test(name)
-  } catch {
-    return true
-  }
+  return attempt(() => new RegExp(`^${source}$`).test(name)) ?? true
 }
 
 /** @returns an entry of `forbiddenPaths` as an absolute path */

@@ -1,6 +1,7 @@
 /** Reads lines and frames as they arrive in a FIFO. */
 
 import { type FSWatcher, lstatSync, watch } from 'node:fs'
+import { atEnd, attempt } from '../../kit/errors.ts'
 import { createFifoLines, createSplitter, type FifoLines, type Line } from '../../kit/lines.ts'
 import { openPipe, READER } from './open-pipe.ts'
 
@@ -56,25 +57,22 @@ function pieces({ path, signal, splitter }: FifoSource): AsyncGenerator<Line, vo
 
   async function* read(): AsyncGenerator<Line, void, undefined> {
     let [lastByteAt, isTorn] = [0, false]
-    try {
-      for (let wait = 1; open; wait *= 2) {
-        const longest = isTorn ? LEFT_MS : LONGEST_WAIT_MS
-        const bytes = pipe.read()
-        if (bytes.length > 0) {
-          if (performance.now() - lastByteAt > PAUSE_MS && isMessage(bytes)) yield* splitter.end()
-          lastByteAt = performance.now()
-          isTorn = bytes.at(-1) !== NEWLINE
-          yield* splitter.push(bytes)
-          wait = 0.5
-        } else if (isTorn && pipe.abandoned()) {
-          isTorn = false
-          yield* splitter.end()
-        } else if (wait > longest && inode(path) !== opened) {
-          return yield { ok: false, text: '', error: `${path} was removed or replaced; start again to open the new one` }
-        } else await waiter.wait(Math.min(wait, longest), signal)
-      }
-    } finally {
-      close()
+    using _end = atEnd(close)
+    for (let wait = 1; open; wait *= 2) {
+      const longest = isTorn ? LEFT_MS : LONGEST_WAIT_MS
+      const bytes = pipe.read()
+      if (bytes.length > 0) {
+        if (performance.now() - lastByteAt > PAUSE_MS && isMessage(bytes)) yield* splitter.end()
+        lastByteAt = performance.now()
+        isTorn = bytes.at(-1) !== NEWLINE
+        yield* splitter.push(bytes)
+        wait = 0.5
+      } else if (isTorn && pipe.abandoned()) {
+        isTorn = false
+        yield* splitter.end()
+      } else if (wait > longest && inode(path) !== opened) {
+        return yield { ok: false, text: '', error: `${path} was removed or replaced; start again to open the new one` }
+      } else await waiter.wait(Math.min(wait, longest), signal)
     }
   }
   return read()
@@ -128,9 +126,5 @@ export function createWaiter(path: string) {
 }
 
 function watched(path: string, written: () => void): FSWatcher | undefined {
-  try {
-    return watch(path, { persistent: false }, written).on('error', () => {})
-  } catch {
-    return undefined
-  }
+  return attempt(() => watch(path, { persistent: false }, written).on('error', () => {}))
 }

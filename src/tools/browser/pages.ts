@@ -1,7 +1,7 @@
 /** Keeps the open pages of a conversation, and answers every request of theirs by the guarded fetch: Chromium has no network of its own. */
 
 import type { BrowserContext, Page as ChromiumPage, Locator, Request, Route } from 'playwright-core'
-import { errorText } from '../../kit/errors.ts'
+import { atEnd, errorText } from '../../kit/errors.ts'
 import { quote } from '../../kit/text.ts'
 import type { FileRefusal } from '../../workspace/contract.ts'
 import type { WebPage } from '../builtin/http.ts'
@@ -195,16 +195,15 @@ async function during({ chromium, state, origin }: PageFacts, permit: Permit, ac
   const stop = () => void chromium.close().catch(() => {})
   permit.signal.addEventListener('abort', stop, { once: true })
   Object.assign(state, { permit, waits: [], redirects: 0, refusal: undefined })
-  try {
-    await act()
-    // A click leads somewhere else a moment later: the frame after it has begun to.
-    await chromium.waitForFunction(aFrameLater, undefined, { timeout: settleMs }).catch(() => {})
-    for (let at = 0; at < state.waits.length; at += 1) await state.waits[at]
-    await chromium.waitForLoadState('load', { timeout: settleMs }).catch(() => {})
-  } finally {
+  using _end = atEnd(() => {
     permit.signal.removeEventListener('abort', stop)
     state.permit = { ...permit, url: `${origin()}/`, method: 'GET' }
-  }
+  })
+  await act()
+  // A click leads somewhere else a moment later: the frame after it has begun to.
+  await chromium.waitForFunction(aFrameLater, undefined, { timeout: settleMs }).catch(() => {})
+  for (let at = 0; at < state.waits.length; at += 1) await state.waits[at]
+  await chromium.waitForLoadState('load', { timeout: settleMs }).catch(() => {})
 }
 
 function createActions(facts: PageFacts, id: string) {
@@ -237,12 +236,9 @@ function createActions(facts: PageFacts, id: string) {
     },
     async download(ref: string, signal: AbortSignal) {
       state.wantsFile = true
-      try {
-        await on(ref, reading(signal), (element) => element.click(timeout))
-        return state.file ?? 'the element led to no file'
-      } finally {
-        Object.assign(state, { wantsFile: false, file: undefined })
-      }
+      using _end = atEnd(() => Object.assign(state, { wantsFile: false, file: undefined }))
+      await on(ref, reading(signal), (element) => element.click(timeout))
+      return state.file ?? 'the element led to no file'
     },
     screenshot: () => chromium.screenshot({ ...timeout, animations: 'disabled' }),
     async close() {

@@ -2,9 +2,8 @@
 
 import { quote } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
-import { recordSandbox } from '../confined.ts'
 import type { PdfDeps } from '../pdf-reader.ts'
-import { fail, refused, type ToolKind, textOr } from '../tool-kind.ts'
+import { fail, recordSandbox, refused, type ToolKind, textOr } from '../tool-kind.ts'
 
 const maxFileBytes = 64 * 1024 * 1024
 const [usualPages, mostPages] = [50, 200]

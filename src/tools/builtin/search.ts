@@ -3,9 +3,8 @@
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import type { Workspace } from '../../workspace/contract.ts'
-import { recordSandbox } from '../confined.ts'
 import type { Spawn } from '../process.ts'
-import { done, fail, refused, type ToolKind, textOr } from '../tool-kind.ts'
+import { done, fail, recordSandbox, refused, type ToolKind, textOr } from '../tool-kind.ts'
 import type { Grep, Match } from './grep.ts'
 
 export type SearchDeps = {

@@ -3,9 +3,8 @@
 import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import type { PlannedCommand } from '../../security/plan.ts'
-import { recordSandbox } from '../confined.ts'
 import type { Spawn, SpawnResult } from '../process.ts'
-import { done, type ToolKind, textOr } from '../tool-kind.ts'
+import { done, recordSandbox, type ToolKind, textOr } from '../tool-kind.ts'
 import { type Jobs, noJobs } from './shell_output.ts'
 
 /** The analysed command: an executable with literal arguments, or a script printed again from its syntax tree. */

@@ -18,7 +18,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
-import { errorText } from '../../kit/errors.ts'
+import { atEnd, attempt, errorText } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 
 /** `stamp` names this state of the file: another inode, size or time is another stamp. */
@@ -56,11 +56,7 @@ export function createStore(folder: string, now: () => number): ExecutableStore 
       }
     },
     recall(program) {
-      try {
-        return readFileSync(join(folder, noteOf(program)), 'utf8')
-      } catch {
-        return undefined
-      }
+      return attempt(() => readFileSync(join(folder, noteOf(program)), 'utf8'))
     },
     remember(program, text) {
       const draft = join(folder, `.${crypto.randomUUID()}`)
@@ -88,21 +84,18 @@ function copyInto({ folder, path, now, stamp }: Copying): StoredCopy {
   if (size > MAX_BYTES) return { ok: false, why: `it has ${size} bytes; ${MAX_BYTES} are the limit` }
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const draft = join(folder, `.${crypto.randomUUID()}`)
-  try {
-    copyFileSync(path, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
-    chmodSync(draft, 0o500)
-    const bytes = hashOf(draft)
-    const home = join(folder, bytes)
-    const copy = join(home, basename(path))
-    const isNew = !existsSync(copy)
-    mkdirSync(home, { recursive: true, mode: 0o700 })
-    if (isNew) renameSync(draft, copy)
-    utimesSync(home, now() / 1_000, now() / 1_000)
-    if (isNew) sweep(folder, now)
-    return { ok: true, sha256: bytes, copy, stamp }
-  } finally {
-    rmSync(draft, { force: true })
-  }
+  using _end = atEnd(() => rmSync(draft, { force: true }))
+  copyFileSync(path, draft, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
+  chmodSync(draft, 0o500)
+  const bytes = hashOf(draft)
+  const home = join(folder, bytes)
+  const copy = join(home, basename(path))
+  const isNew = !existsSync(copy)
+  mkdirSync(home, { recursive: true, mode: 0o700 })
+  if (isNew) renameSync(draft, copy)
+  utimesSync(home, now() / 1_000, now() / 1_000)
+  if (isNew) sweep(folder, now)
+  return { ok: true, sha256: bytes, copy, stamp }
 }
 
 function hashOf(path: string): string {

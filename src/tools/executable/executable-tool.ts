@@ -8,9 +8,8 @@ import { quote } from '../../kit/text.ts'
 import type { Risk } from '../../runtime/event.ts'
 import type { Tool, ToolContext, ToolResult, ToolSpec } from '../../runtime/port.ts'
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
-import { recordSandbox } from '../confined.ts'
 import { openContent, type Spawn, type SpawnResult } from '../process.ts'
-import { done, fail } from '../tool-kind.ts'
+import { done, fail, recordSandbox } from '../tool-kind.ts'
 
 export type Executable = Tool & {
   /** Path of the executable. */

@@ -2,6 +2,7 @@
 
 import { accessSync, closeSync, constants, openSync, readdirSync, readSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { attempt, succeeds } from '../../kit/errors.ts'
 
 /** `path` is the path in the folder; `real` is the path with links followed. */
 export type ExecutableFile = { readonly path: string; readonly real: string }
@@ -68,12 +69,7 @@ function isOpen(found: Stats | undefined): boolean {
 
 function isExecutable(path: string, found: Stats | undefined): boolean {
   if (!found?.isFile()) return false
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
+  return succeeds(() => accessSync(path, constants.X_OK))
 }
 
 function isScript(path: string): boolean {
@@ -89,17 +85,9 @@ function isScript(path: string): boolean {
 }
 
 function stat(path: string): Stats | undefined {
-  try {
-    return statSync(path, { throwIfNoEntry: false })
-  } catch {
-    return undefined
-  }
+  return attempt(() => statSync(path, { throwIfNoEntry: false }))
 }
 
 function list(folder: string): string[] | undefined {
-  try {
-    return readdirSync(folder).toSorted()
-  } catch {
-    return undefined
-  }
+  return attempt(() => readdirSync(folder).toSorted())
 }

@@ -1,6 +1,7 @@
 /** Looks at the workspace before and after the changes of a command, without following links, so that the changes can be judged. */
 
 import { lstatSync, readdirSync } from 'node:fs'
+import { attempt } from '../../kit/errors.ts'
 import { memo } from '../../kit/lazy.ts'
 import type { Change, OutsideGit } from '../../runtime/changes.ts'
 import { placeOf } from '../../security/changes/change-view.ts'
@@ -85,12 +86,10 @@ export function createLook({ workspace, upper, changes, outside }: Looking): Rec
     const isWorkspace = change === undefined || side === 'before'
     const tree = trees[isWorkspace ? 'before' : 'after']
     if (isWorkspace) note(folderOf(path))
-    try {
+    return attempt(() => {
       tree.betweenSteps()
       return use(tree, rawName(change ?? { path }))
-    } catch {
-      return undefined
-    }
+    })
   }
 
   return {

@@ -2,6 +2,7 @@
 
 import { existsSync, lstatSync, realpathSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { attempt } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
 import type { Log } from '../../runtime/port.ts'
@@ -213,7 +214,7 @@ function readSide(
 }
 
 function readIn(place: Parameters<typeof openTree>[0], { raw, state, maxBytes }: SideReading): Uint8Array | undefined {
-  try {
+  return attempt(() => {
     using tree = openTree({ ...place, asItIs: true })
     const found = tree.lstat(raw)
     if (found?.kind !== 'file' || (state.size !== undefined && found.size !== state.size)) return undefined
@@ -221,7 +222,5 @@ function readIn(place: Parameters<typeof openTree>[0], { raw, state, maxBytes }:
     // Only the beginning of a larger file is shown, and hashing all of it would block the process.
     const isSame = state.sha256 === undefined || found.size > MOST_HASHED || state.sha256 === sha256(start)
     return isSame ? start.subarray(0, maxBytes) : undefined
-  } catch {
-    return undefined
-  }
+  })
 }

@@ -5,7 +5,7 @@
 
 import { closeSync, constants, fstatSync, mkdirSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { errnoOf } from '../../kit/errors.ts'
+import { atEnd, errnoOf } from '../../kit/errors.ts'
 import type { Libc } from './tree/libc.ts'
 
 const WAIT_MS = 20
@@ -30,12 +30,9 @@ export function createTurns(store: string, libc: () => Libc): Turns {
 async function locked<T>(store: string, libc: Libc, work: () => Promise<T>): Promise<T> {
   mkdirSync(store, { recursive: true, mode: 0o700 })
   const file = openSync(join(store, '.lock'), 'a', 0o600)
-  try {
-    await waitFor(() => libc.lock(file))
-    return await work()
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  await waitFor(() => libc.lock(file))
+  return await work()
 }
 
 /** @throws Busy */

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
+import { attempt } from '../../kit/errors.ts'
 import { memo } from '../../kit/lazy.ts'
 import { isUnder } from '../../security/targets/path.ts'
 import { pathsOfIndex } from '../changes/apply/git-index.ts'
@@ -61,12 +62,10 @@ function rulesOfFile(file: string, isAroundWorkspace: boolean): string {
 
 /** @returns undefined for an index that cannot be read whole */
 function trackedIn(git: string): ReadonlySet<string> | undefined {
-  try {
+  return attempt(() => {
     const file = join(git, 'index')
     return lstatAt(file) === undefined ? new Set() : pathsOfIndex(readFileSync(file))
-  } catch {
-    return undefined
-  }
+  })
 }
 
 function above(path: string): string {

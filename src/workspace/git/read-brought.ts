@@ -1,6 +1,6 @@
 /** Reads which files new commits and the index bring into a repository that no older commit held. */
 
-import { errorText } from '../../kit/errors.ts'
+import { attempt, errorText } from '../../kit/errors.ts'
 import { quote } from '../../kit/text.ts'
 import { inFolder, pathIn } from '../../security/changes/change-view.ts'
 import type { GitEntryMove, MovedCommit, RepositoryMoves, TreeEntry } from '../../security/changes/git-moves.ts'
@@ -59,11 +59,7 @@ function createKnown({ history, refs }: Repository, before: Index | undefined, s
     return [...new Set([...ids, ...lost.slice(0, mostOlder)].flatMap((id) => history.commit(id)?.tree ?? []))]
   }
   const holds = (tree: string, { name, after }: TreeChange) => {
-    try {
-      return isSame(history.at(tree, name), after)
-    } catch {
-      return false
-    }
+    return attempt(() => isSame(history.at(tree, name), after)) ?? false
   }
   return (entry) => {
     if (isSame(before?.get(`0 ${entry.name}`), entry.after)) return true

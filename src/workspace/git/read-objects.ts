@@ -5,6 +5,7 @@
 
 import { closeSync, fstatSync, lstatSync, openSync, readFileSync } from 'node:fs'
 import { inflateSync } from 'node:zlib'
+import { attempt } from '../../kit/errors.ts'
 import { flags } from '../descriptor.ts'
 import { entryAt, type ObjectType, offsetOf, openPacks, type Pack, type Packed, packedIds, patched } from './read-packs.ts'
 
@@ -37,14 +38,12 @@ export function openObjects(folders: readonly string[], isThere: (path: string) 
   const state: { packs?: readonly Pack[] } = {}
 
   function open(path: string): number | undefined {
-    try {
+    return attempt(() => {
       if (!isThere(path)) return
       const fd = openSync(path, flags.read)
       opened.push(fd)
       return fstatSync(fd).isFile() ? fd : undefined
-    } catch {
-      return undefined
-    }
+    })
   }
 
   const packs = () => (state.packs ??= openPacks(folders, open))

@@ -1,7 +1,8 @@
 /** Reads the packs of a git repository: their indexes, and single objects as they are packed. */
 
-import { fstatSync, readdirSync, readSync } from 'node:fs'
+import { fstatSync, readSync } from 'node:fs'
 import { inflateSync } from 'node:zlib'
+import { namesIn } from '../../kit/proc.ts'
 
 export type ObjectType = 'commit' | 'tree' | 'blob' | 'tag'
 const mostObjectBytes = 16 * 1024 ** 2
@@ -23,14 +24,6 @@ export function openPacks(folders: readonly string[], open: (path: string) => nu
       return isWhole ? [{ index, data, fanout, key: `${folder}/${name}` }] : []
     }),
   )
-}
-
-function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
-  }
 }
 
 /** @returns undefined when there are more ids than `limit` */

@@ -2,6 +2,7 @@
 
 import { closeSync, fstatSync, lstatSync, openSync, readSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { atEnd, attempt } from '../../kit/errors.ts'
 import { entriesIn, namesIn } from '../../kit/proc.ts'
 import {
   type ConfigEntry,
@@ -111,28 +112,19 @@ export function expand(path: string, from: string, home: string): string {
 }
 
 export function lstatAt(path: string) {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false })
-  } catch {
-    return undefined
-  }
+  return attempt(() => lstatSync(path, { throwIfNoEntry: false }))
 }
 
 /** @returns undefined for what is missing, no regular file, too large or unreadable */
 export function readSmall(path: string, most = mostSettingsBytes): string | undefined {
-  try {
+  return attempt(() => {
     const fd = openSync(path, flags.read)
-    try {
-      const { size } = fstatSync(fd)
-      if (!fstatSync(fd).isFile() || size > most) return
-      const bytes = Buffer.alloc(size)
-      return bytes.toString('utf8', 0, readSync(fd, bytes, 0, size, 0))
-    } finally {
-      closeSync(fd)
-    }
-  } catch {
-    return undefined
-  }
+    using _end = atEnd(() => closeSync(fd))
+    const { size } = fstatSync(fd)
+    if (!fstatSync(fd).isFile() || size > most) return
+    const bytes = Buffer.alloc(size)
+    return bytes.toString('utf8', 0, readSync(fd, bytes, 0, size, 0))
+  })
 }
 
 const mostPackedBytes = 64 * 1024 * 1024

@@ -1,5 +1,6 @@
 /** Prepares what a change set moves in repositories for people: a line for each reference, and the files of its new commits on request. */
 
+import { attempt } from '../../kit/errors.ts'
 import type { Change, ChangeSet, EntryState, GitShown } from '../../runtime/changes.ts'
 import { createChangeView } from '../../security/changes/change-view.ts'
 import { describeMoves, isOwnOfGit, type TreeEntry } from '../../security/changes/git-moves.ts'
@@ -46,7 +47,7 @@ export function showMoves({ workspace, upper, changes, open }: ShowAsked): GitSh
 }
 
 function filesOf(places: readonly string[], id: string): ChangeSet | undefined {
-  try {
+  return attempt(() => {
     using objects = openObjects(places)
     const history = createHistory(objects)
     const commit = history.commit(id)
@@ -56,9 +57,7 @@ function filesOf(places: readonly string[], id: string): ChangeSet | undefined {
       .differences(parent?.tree, commit?.tree)
       .map(({ name, before, after }) => ({ ...namesOf(name), before: before && stateOf(before), after: after && stateOf(after) }))
     return { stage: 'made', changes, content: (change, side) => contentOf(places, change[side]?.sha256) }
-  } catch {
-    return undefined
-  }
+  })
 }
 
 /** Uses the id of the content as its digest, because both are the same for the same content. */

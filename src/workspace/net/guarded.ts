@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { Transform } from 'node:stream'
-import { errnoOf } from '../../kit/errors.ts'
+import { atEnd, errnoOf } from '../../kit/errors.ts'
 import { type Headers, type JudgeAddress, type JudgeUrl, type NetRefusal, type Outgoing, pin, type Resolve, systemResolve } from './pin.ts'
 import { follow, isRedirect } from './redirect.ts'
 import { explain } from './trouble.ts'
@@ -229,15 +229,14 @@ export type Body = { readonly text: string; readonly bytes: number; readonly tru
 export async function readBody(answer: IncomingMessage, maxBytes: number, signal: AbortSignal, binary = false): Promise<Body> {
   const stop = () => answer.destroy(signal.reason)
   signal.addEventListener('abort', stop, { once: true })
-  try {
-    signal.throwIfAborted()
-    const { bytes, truncated } = await collect(await decompressed(answer, maxBytes), maxBytes)
-    if (binary) return { text: Buffer.from(bytes).toString('latin1'), bytes: bytes.length, truncated }
-    return { text: decoder(answer.headers['content-type']).decode(bytes, { stream: truncated }), bytes: bytes.length, truncated }
-  } finally {
+  using _end = atEnd(() => {
     signal.removeEventListener('abort', stop)
     answer.destroy()
-  }
+  })
+  signal.throwIfAborted()
+  const { bytes, truncated } = await collect(await decompressed(answer, maxBytes), maxBytes)
+  if (binary) return { text: Buffer.from(bytes).toString('latin1'), bytes: bytes.length, truncated }
+  return { text: decoder(answer.headers['content-type']).decode(bytes, { stream: truncated }), bytes: bytes.length, truncated }
 }
 
 async function collect(source: AsyncIterable<Uint8Array>, maxBytes: number): Promise<{ bytes: Uint8Array; truncated: boolean }> {

@@ -2,7 +2,7 @@
 
 import { accessSync, constants, mkdirSync, type Stats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { hasCode } from '../../kit/errors.ts'
+import { hasCode, succeeds } from '../../kit/errors.ts'
 import type { FileRefusal } from '../contract.ts'
 import { explain, flags, type Handle, hold, realPath, slot } from '../descriptor.ts'
 import { claim } from '../git/repository.ts'
@@ -32,12 +32,7 @@ export function place(locator: Locator, given: string): WritePlace | FileRefusal
 
 function mayWrite(held: Handle, stat: Stats): boolean {
   if ((stat.mode & 0o222) === 0) return false
-  try {
-    accessSync(slot(held), constants.W_OK)
-    return true
-  } catch {
-    return false
-  }
+  return succeeds(() => accessSync(slot(held), constants.W_OK))
 }
 
 function modeOf(stat: Stats): string {

@@ -6,21 +6,21 @@ import type { CliContext } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import type { FieldProblem } from '../../../config/text/table-reader.ts'
 import type { CallRecord, RecordCall } from '../../../control/hostd/answer-request.ts'
-import { rowOf } from '../../../control/hostd/catalogue/availability.ts'
 import type { Catalogue } from '../../../control/hostd/catalogue/operation.ts'
-import { readCatalogue } from '../../../control/hostd/catalogue/read-catalogue.ts'
+import { readCatalogue, rowOf } from '../../../control/hostd/catalogue/read-catalogue.ts'
 import { listOps } from '../../../control/hostd/client.ts'
 import type { OperationRow } from '../../../control/hostd/hostd-wire.ts'
 import { serveHostd } from '../../../control/hostd/serve-hostd.ts'
 import { withRecords } from '../../../host/open/open-records.ts'
 import { type createRecord, recoverRecord } from '../../../host/records/integrity/create-record.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { atEnd } from '../../../kit/errors.ts'
 import { count, visible } from '../../../kit/text.ts'
 import { command, type Flags, type Given } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
-import { withLogFile } from '../../log-file.ts'
 import { printList } from '../../print-list.ts'
+import { withLogFile } from '../../server-files.ts'
 
 const socketFlag = {
   socket: {
@@ -59,29 +59,26 @@ async function run(context: CliContext, given: Given<typeof serveFlags>): Promis
   const socket = socketIn(context, given.socket)
   const stop = new AbortController()
   const interrupt = onInterrupt(() => stop.abort())
-  try {
-    await withRecords(setup, async ({ record }) => {
-      await recoverRecord(setup, record)
-      const served = await serveHostd({
-        socket,
-        catalogue,
-        folder: join(setup.paths.home, 'hostd', 'running'),
-        record: recordWith(record.recordAction),
-        prove: record.proveReceipts,
-        log: setup.log,
-        ready({ available, all }) {
-          const here = `${available} of ${count(all, 'operation')} available here`
-          setup.context.say(`ready: ${socket} (${here}; see "hostd list"); stop with Ctrl-C or SIGTERM\n`)
-        },
-        signal: stop.signal,
-        now: Date.now,
-        gid,
-      })
-      if (!served.ok) throw commandError(served.message)
+  using _end = atEnd(() => interrupt.stop())
+  await withRecords(setup, async ({ record }) => {
+    await recoverRecord(setup, record)
+    const served = await serveHostd({
+      socket,
+      catalogue,
+      folder: join(setup.paths.home, 'hostd', 'running'),
+      record: recordWith(record.recordAction),
+      prove: record.proveReceipts,
+      log: setup.log,
+      ready({ available, all }) {
+        const here = `${available} of ${count(all, 'operation')} available here`
+        setup.context.say(`ready: ${socket} (${here}; see "hostd list"); stop with Ctrl-C or SIGTERM\n`)
+      },
+      signal: stop.signal,
+      now: Date.now,
+      gid,
     })
-  } finally {
-    interrupt.stop()
-  }
+    if (!served.ok) throw commandError(served.message)
+  })
 }
 
 function recordWith(recordAction: ReturnType<typeof createRecord>['recordAction']): RecordCall {

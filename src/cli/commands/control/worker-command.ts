@@ -9,13 +9,13 @@ import { runnerNames } from '../../../control/runners/runner.ts'
 import { openOwnWorker } from '../../../control/worker/open-own-worker.ts'
 import type { WorkerEnd } from '../../../control/worker/worker-options.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { atAsyncEnd } from '../../../kit/errors.ts'
 import { quote, visible } from '../../../kit/text.ts'
 import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
 import { type Arguments, command, type Flags, type Given } from '../../args/command.ts'
-import { approveFlag, autonomyFlag, workspaceFlag } from '../../args/turn-flags.ts'
-import { withEnvFile } from '../../env-file.ts'
+import { approveFlag, autonomyFlag, envFileFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
-import { withLogFile } from '../../log-file.ts'
+import { withServerFiles } from '../../server-files.ts'
 import { nameOf } from './connect/argument-values.ts'
 import { urlFlag } from './connect/control-flags.ts'
 import { controlAddress, exitOf, secretIn } from './connect/with-control.ts'
@@ -53,7 +53,7 @@ const flags = {
   readable: { type: 'text', many: true, about: 'A folder or file that children may read besides; may be repeated' },
   once: { type: 'boolean', about: 'Do one task and end' },
   logFile: { type: 'text', about: 'Write all messages to this file instead of stderr; a full file (5 MB) becomes NAME.1' },
-  envFile: { type: 'text', about: 'NAME=value lines, read and never run (default: config.env in the home, if it is there)' },
+  ...envFileFlag,
   ...workspaceFlag,
   ...autonomyFlag,
   ...approveFlag,
@@ -80,8 +80,7 @@ export const worker = command({
     [4, 'with --once: the task waits, for an approval or for budget'],
     [130, 'with --once: stopped before the task ended; it is back in the queue'],
   ],
-  run: (context, given, { command }) =>
-    withLogFile(withEnvFile(context, given.envFile), given.logFile, (logged) => workFor(logged, given, command)),
+  run: (context, given, { command }) => withServerFiles(context, given, (logged) => workFor(logged, given, command)),
 })
 
 /** Works until it is stopped. @throws CliExit */
@@ -108,16 +107,15 @@ async function work(
   })
   if (!opened.ok) throw commandError(visible(opened.message))
   const release = onStop(opened.worker.stop)
-  try {
-    const { agentId, role, runner, workspace } = opened
-    context.say(
-      `ready: ${agentId} (${role}) works for ${url} with ${runner}, on copies of ${visible(workspace)}; stop with Ctrl-C or SIGTERM\n`,
-    )
-    endWith(context, await opened.worker.run(), given.once ?? false)
-  } finally {
+  await using _end = atAsyncEnd(async () => {
     release()
     await opened.close()
-  }
+  })
+  const { agentId, role, runner, workspace } = opened
+  context.say(
+    `ready: ${agentId} (${role}) works for ${url} with ${runner}, on copies of ${visible(workspace)}; stop with Ctrl-C or SIGTERM\n`,
+  )
+  endWith(context, await opened.worker.run(), given.once ?? false)
 }
 
 /** Handles stop signals: the first lets the running task end, the second gives it back at once, the third ends the program. */

@@ -9,6 +9,7 @@ import { surveyNow } from '../../../host/toolset/executable-tools.ts'
 import { sandboxNetwork } from '../../../host/toolset/network.ts'
 import { ownTools } from '../../../host/toolset/policy-in-force.ts'
 import { createConfinement, trySandboxNow } from '../../../host/toolset/sandbox/command-sandbox.ts'
+import { atEnd } from '../../../kit/errors.ts'
 import { count } from '../../../kit/text.ts'
 import { createSandbox } from '../../../sandbox/create-sandbox.ts'
 import { cacheUse, tidyCaches } from '../../../sandbox/filesystem/command-home.ts'
@@ -48,17 +49,14 @@ async function background(setup: Setup): Promise<Finding> {
   if (most === 0) return { what, state: 'note', says: 'no command runs in the background: limits.max_background is 0' }
   const { context, config, paths } = setup
   const confinement = createConfinement('auto', { setup, policy: policyOf(config, paths, context.env) })
-  try {
-    const { transaction, why } = await confinement.mode()
-    if (!transaction) return { what, state: 'note', says: `no command can run in the background: ${why}` }
-    const loopback = await confinement.openLoopback()
-    if (typeof loopback === 'string')
-      return { what, state: 'note', says: `commands can run in the background, but no other command reaches their ports: ${loopback}` }
-    loopback.close()
-    return { what, state: 'ok', says: `${count(most, 'command')} of a conversation can run in the background` }
-  } finally {
-    confinement.close()
-  }
+  using _end = atEnd(() => confinement.close())
+  const { transaction, why } = await confinement.mode()
+  if (!transaction) return { what, state: 'note', says: `no command can run in the background: ${why}` }
+  const loopback = await confinement.openLoopback()
+  if (typeof loopback === 'string')
+    return { what, state: 'note', says: `commands can run in the background, but no other command reaches their ports: ${loopback}` }
+  loopback.close()
+  return { what, state: 'ok', says: `${count(most, 'command')} of a conversation can run in the background` }
 }
 
 function tools(setup: Setup): Finding[] {
@@ -83,24 +81,20 @@ export async function probe(setup: CliSetup, json: boolean): Promise<void> {
   const { process, env } = setup.context
   const { config, paths, log } = setup
   const ground = prepareGround()
-  try {
-    const policy = policyOf(config, paths, env)
-    const out = await sandboxNetwork('auto', { policy, hosts: policy.allowedDomains }, setup)
-    const made = await createSandbox({ kind: 'auto', ...ground.settings, ...out, spawnPlain, log })
-    if (!made.ok)
-      throw new CliExit(exitCodes.error, [`error: no sandbox to probe: ${made.why ?? made.missing}`, ...(made.remedy ?? [])].join('\n  '))
-    const { sandbox } = made
-    const results = await probeSandbox(sandbox, { ground })
-    sandbox.close?.()
-    process.stdout.write(
-      json ? `${JSON.stringify({ sandbox: sandbox.name, layers: sandbox.describe(), results })}\n` : told(sandbox.name, results),
-    )
-    const through = results.filter(({ stopped, skipped }) => !stopped && !skipped)
-    if (through.length > 0)
-      throw new CliExit(exitCodes.error, `error: ${through.length} of ${count(results.length, 'attempt')} got through`)
-  } finally {
-    ground.remove()
-  }
+  using _end = atEnd(() => ground.remove())
+  const policy = policyOf(config, paths, env)
+  const out = await sandboxNetwork('auto', { policy, hosts: policy.allowedDomains }, setup)
+  const made = await createSandbox({ kind: 'auto', ...ground.settings, ...out, spawnPlain, log })
+  if (!made.ok)
+    throw new CliExit(exitCodes.error, [`error: no sandbox to probe: ${made.why ?? made.missing}`, ...(made.remedy ?? [])].join('\n  '))
+  const { sandbox } = made
+  const results = await probeSandbox(sandbox, { ground })
+  sandbox.close?.()
+  process.stdout.write(
+    json ? `${JSON.stringify({ sandbox: sandbox.name, layers: sandbox.describe(), results })}\n` : told(sandbox.name, results),
+  )
+  const through = results.filter(({ stopped, skipped }) => !stopped && !skipped)
+  if (through.length > 0) throw new CliExit(exitCodes.error, `error: ${through.length} of ${count(results.length, 'attempt')} got through`)
 }
 
 function told(name: string, results: readonly ProbeResult[]): string {

@@ -8,6 +8,7 @@ import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { openRecords } from '../../../host/open/open-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { atEnd } from '../../../kit/errors.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { command, type Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
@@ -104,11 +105,8 @@ async function withMemory(setup: CliSetup, use: Use): Promise<Finding[]> {
   if (!existsSync(path)) return use(undefined, { what, state: 'note', says: `${path} does not exist yet` })
   const memory = opened(setup)
   if (memory instanceof FailureError) return use(undefined, { what, state: 'bad', says: memory.message })
-  try {
-    return await use(memory, undefined)
-  } finally {
-    memory.close()
-  }
+  using _end = atEnd(() => memory.close())
+  return await use(memory, undefined)
 }
 
 function opened(setup: CliSetup): Memory | FailureError {

@@ -1,12 +1,14 @@
 /** Implements `update` and `uninstall`: both say which command does it; `uninstall --purge` also removes the home. */
 
-import { existsSync, readdirSync, readlinkSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readlinkSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { version } from '../../../../package.json'
 import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { homePaths, isTooBroad } from '../../../config/paths.ts'
+import { attempt } from '../../../kit/errors.ts'
+import { namesIn } from '../../../kit/proc.ts'
 import { quoteText } from '../../../security/command/syntax/quote.ts'
 import { ownProgram } from '../../../service/own-program.ts'
 import { managerKinds } from '../../../service/unit/choose-manager.ts'
@@ -39,7 +41,7 @@ while a process uses the home or a service is installed. "braidclaw home backup"
     const { stdout } = context.process
     const { place, remove } = installationOf(realpathSync(ownProgram()))
     const home = attempt(() => realpathSync(context.home)) ?? context.home
-    const entries = namesIn(home)
+    const entries = namesIn(home).sort()
     const lines = entries.length === 0 ? ['  there is none'] : entries.map((name) => `  ${name}`)
     const first = (await obstaclesTo(context, home)).map((text) => `not yet: ${text}`)
     stdout.write([`home: ${home}`, ...lines, `program: ${place}; to remove it: ${remove}`, ...first, ''].join('\n'))
@@ -90,19 +92,6 @@ function usersOf(home: string): readonly string[] {
 async function confirmed(context: CliContext, path: string): Promise<boolean> {
   const answer = await terminalPrompt(context)?.(`Remove ${path} with everything in it for good? [y/N] `)
   return /^\s*y(es)?\s*$/i.test(answer ?? '')
-}
-
-function namesIn(folder: string): readonly string[] {
-  return attempt(() => readdirSync(folder).sort()) ?? []
-}
-
-/** Returns undefined when it cannot be read, for example because a process has ended or belongs to somebody else. */
-function attempt<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch {
-    return undefined
-  }
 }
 
 type Installation = {

@@ -13,6 +13,7 @@ import {
 import { formatNames } from '../../../host/records/trajectories/formats.ts'
 import { durationOf } from '../../../host/schedules/read-timing.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { atEnd } from '../../../kit/errors.ts'
 import { count } from '../../../kit/text.ts'
 import { command, type Flags } from '../../args/command.ts'
 import { commandError, usageError } from '../../exit.ts'
@@ -46,19 +47,16 @@ export const trajectories = command({
     const { stdout, stderr } = context.process
     const setup = loadSetup(context)
     const files = out === undefined ? undefined : openFiles(resolve(context.cwd, out), split)
-    try {
-      const summary = await withMemory(setup, (memory) =>
-        exportTrajectories({ memory, setup }, query, (line, part) => {
-          if (files) files.write(line, part)
-          else stdout.write(`${line}\n`)
-          return files !== undefined || !context.outputClosed()
-        }),
-      )
-      files?.keep()
-      stderr.write(json ? `${JSON.stringify(summary)}\n` : summaryText(summary))
-    } finally {
-      files?.discard()
-    }
+    using _end = atEnd(() => files?.discard())
+    const summary = await withMemory(setup, (memory) =>
+      exportTrajectories({ memory, setup }, query, (line, part) => {
+        if (files) files.write(line, part)
+        else stdout.write(`${line}\n`)
+        return files !== undefined || !context.outputClosed()
+      }),
+    )
+    files?.keep()
+    stderr.write(json ? `${JSON.stringify(summary)}\n` : summaryText(summary))
   },
 })
 

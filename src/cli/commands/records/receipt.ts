@@ -15,6 +15,7 @@ import {
   checkChain,
 } from '../../../host/records/integrity/receipt-check.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { atEnd } from '../../../kit/errors.ts'
 import { count, visible } from '../../../kit/text.ts'
 import { hashJson } from '../../../memory/journal/receipt-draft.ts'
 import { anchorLine, parseAnchor } from '../../../receipts/form/anchor.ts'
@@ -218,13 +219,10 @@ export function anchorToFile(path: string, line: string): void {
   try {
     const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
     const file = openSync(path, flags, 0o600)
-    try {
-      const bytes = Buffer.from(`${line}\n`)
-      if (writeSync(file, bytes) < bytes.length) throw new CliExit(exitCodes.error, `error: ${path}: the line did not fit; not anchored`)
-      fsyncSync(file)
-    } finally {
-      closeSync(file)
-    }
+    using _end = atEnd(() => closeSync(file))
+    const bytes = Buffer.from(`${line}\n`)
+    if (writeSync(file, bytes) < bytes.length) throw new CliExit(exitCodes.error, `error: ${path}: the line did not fit; not anchored`)
+    fsyncSync(file)
   } catch (error) {
     if (error instanceof CliExit) throw error
     throw new CliExit(exitCodes.error, `error: not anchored: ${path}: ${explainErrno(errorCode(error))}`)

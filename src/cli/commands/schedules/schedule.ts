@@ -11,12 +11,12 @@ import { openSchedules } from '../../../host/schedules/schedules.ts'
 import { schedulerFor } from '../../../host/schedules/serve-schedules.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
+import { atAsyncEnd } from '../../../kit/errors.ts'
 import { count, cut, flat, visible } from '../../../kit/text.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import { beginByText } from '../../../sop/serve-sops.ts'
 import { type Arguments, type Command, type Complete, command, type Flags } from '../../args/command.ts'
-import { messageOf } from '../../args/message-text.ts'
-import { agentFlag, autonomyFlag, jsonFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
+import { agentFlag, autonomyFlag, jsonFlag, messageOf, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 
 export function listLine({ name, state, when, zone, next: [next], last, why }: Schedule): string {
@@ -237,27 +237,21 @@ export const run = command({
   async run(context, { model, sandbox, json = false }, { name }) {
     const host = await openHost(loadSetup(context, { model }))
     const { stdout, stderr } = context.process
-    try {
-      const schedules = await host.schedules()
-      const { id, zone } = schedules.show(name)
-      const scheduler = await schedulerFor(host, {
-        turns: { takeTurn, refusedBy, procedure: beginByText },
-        ...(sandbox ? { sandbox } : {}),
-      })
-      const seen: { answer?: string } = {}
-      const interrupt = onInterrupt(() => scheduler.cancel('user'))
-      const ended = await scheduler.runNow(id, { show: (event) => note(seen, event) }).ended.finally(interrupt.stop)
-      const { answer = '' } = seen
-      if (json) stdout.write(`${JSON.stringify({ ...ended, answer })}\n`)
-      else {
-        if (answer !== '') stdout.write(`${answer}\n`)
-        stderr.write(runLine(ended, zone))
-      }
-      if (ended.ending === 'cancelled') throw new CliExit(exitCodes.cancelled)
-      if (ended.state !== 'good') throw new CliExit(exitCodes.error)
-    } finally {
-      await host.close()
+    await using _end = atAsyncEnd(() => host.close())
+    const schedules = await host.schedules()
+    const { id, zone } = schedules.show(name)
+    const scheduler = await schedulerFor(host, { turns: { takeTurn, refusedBy, procedure: beginByText }, ...(sandbox ? { sandbox } : {}) })
+    const seen: { answer?: string } = {}
+    const interrupt = onInterrupt(() => scheduler.cancel('user'))
+    const ended = await scheduler.runNow(id, { show: (event) => note(seen, event) }).ended.finally(interrupt.stop)
+    const { answer = '' } = seen
+    if (json) stdout.write(`${JSON.stringify({ ...ended, answer })}\n`)
+    else {
+      if (answer !== '') stdout.write(`${answer}\n`)
+      stderr.write(runLine(ended, zone))
     }
+    if (ended.ending === 'cancelled') throw new CliExit(exitCodes.cancelled)
+    if (ended.state !== 'good') throw new CliExit(exitCodes.error)
   },
 })
 

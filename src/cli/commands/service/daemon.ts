@@ -11,13 +11,14 @@ import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { atAsyncEnd, atEnd } from '../../../kit/errors.ts'
 import { FIFOS } from '../../../kit/wire.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
 import type { Supervised } from '../../../service/supervise.ts'
 import { type Command, command, type Flags, type Given } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, folderFlags, modelFlag, sandboxFlag, serverFlags, workspaceFlag } from '../../args/turn-flags.ts'
-import { withEnvFile } from '../../env-file.ts'
 import { commandError } from '../../exit.ts'
+import { withEnvFile } from '../../server-files.ts'
 import { loadServer } from './serve.ts'
 
 const flags = {
@@ -54,12 +55,11 @@ export const daemon = command({
     clearLeftovers(setup.paths.home, setup.log)
     const stop = new AbortController()
     const interrupt = onInterrupt(() => stop.abort())
-    try {
-      await run({ setup, casting, bridges, held, signal: stop.signal, flags: given })
-    } finally {
+    using _end = atEnd(() => {
       held.release()
       interrupt.stop()
-    }
+    })
+    await run({ setup, casting, bridges, held, signal: stop.signal, flags: given })
   },
 })
 
@@ -93,20 +93,17 @@ async function run({ setup: given, casting, bridges, held, signal, flags }: Daem
   const { dir } = casting
   const { setup, provider, tools, described, watches, close } = await assignRoles(given, casting, signal)
   const running: readonly Supervised[] = bridges.map((bridge) => keepRunning({ setup, dir, started: held.note, watches }, bridge))
-  try {
-    await serve({
-      setup,
-      agentProfile: agentProfileOf(setup),
-      dir,
-      provider,
-      ...(tools ? { tools } : {}),
-      ...(flags.sandbox ? { sandbox: flags.sandbox } : {}),
-      ready: (places) => setup.context.say(`ready: ${[dir, ...places].join(', ')} (${described}); stop with Ctrl-C or SIGTERM\n`),
-      signal,
-    })
-  } finally {
-    await Promise.all([close(), ...running.map((bridge) => bridge.stop(LEAVE_MS))])
-  }
+  await using _end = atAsyncEnd(() => Promise.all([close(), ...running.map((bridge) => bridge.stop(LEAVE_MS))]))
+  await serve({
+    setup,
+    agentProfile: agentProfileOf(setup),
+    dir,
+    provider,
+    ...(tools ? { tools } : {}),
+    ...(flags.sandbox ? { sandbox: flags.sandbox } : {}),
+    ready: (places) => setup.context.say(`ready: ${[dir, ...places].join(', ')} (${described}); stop with Ctrl-C or SIGTERM\n`),
+    signal,
+  })
 }
 
 /** Implements `bridge interact | cli | discord | brain | claw`: our side of one role, for another agent that uses the six FIFOs. */
@@ -148,9 +145,6 @@ async function bridge(outer: CliContext, given: BridgeFlags, serve: Serve): Prom
   await makeFifos(dir)
   const stop = new AbortController()
   const interrupt = onInterrupt(() => stop.abort())
-  try {
-    await serve({ setup, dir, signal: stop.signal, stop: () => stop.abort() }, given)
-  } finally {
-    interrupt.stop()
-  }
+  using _end = atEnd(() => interrupt.stop())
+  await serve({ setup, dir, signal: stop.signal, stop: () => stop.abort() }, given)
 }

@@ -8,11 +8,11 @@ import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
 import { providerFor } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { atEnd } from '../../../kit/errors.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
 import { command, type Flags, type Given } from '../../args/command.ts'
-import { serverFlags } from '../../args/turn-flags.ts'
-import { withEnvFile } from '../../env-file.ts'
-import { withLogFile } from '../../log-file.ts'
+import { serverFileFlags, serverFlags } from '../../args/turn-flags.ts'
+import { withServerFiles } from '../../server-files.ts'
 
 const flags = {
   port: { type: 'whole', min: 0, max: 65_535, setting: 'channels.http.port', about: 'The port; 0 is any free one' },
@@ -22,8 +22,7 @@ const flags = {
     about: 'The address to listen on; another one than this machine itself needs a token',
   },
   tokenFile: { type: 'text', about: 'A file (mode 0600) that holds one more admin token; read again when it changes' },
-  logFile: { type: 'text', about: 'Write the log and all messages to this file instead of stderr; a full file (5 MB) becomes NAME.1' },
-  envFile: { type: 'text', about: 'NAME=value lines, read and never run (default: config.env in the home, if it is there)' },
+  ...serverFileFlags,
   ...serverFlags,
 } as const satisfies Flags
 type ServeFlags = Given<typeof flags>
@@ -36,7 +35,7 @@ export const serve = command({
     ['--port 0', 'on any free port, which the ready line names'],
     ['--host 0.0.0.0 --token-file ~/token', 'for other machines too'],
   ],
-  run: (context, given) => withLogFile(withEnvFile(context, given.envFile), given.logFile, (logged) => run(logged, given)),
+  run: (context, given) => withServerFiles(context, given, (logged) => run(logged, given)),
 })
 
 async function run(context: CliContext, given: ServeFlags): Promise<void> {
@@ -44,22 +43,19 @@ async function run(context: CliContext, given: ServeFlags): Promise<void> {
   clearLeftovers(setup.paths.home, setup.log)
   const stop = new AbortController()
   const interrupt = onInterrupt(() => stop.abort())
-  try {
-    await serveChannels({
-      setup,
-      agentProfile: agentProfileOf(setup),
-      dir: setup.paths.home,
-      provider: await providerFor(setup, setup.config.defaultProvider),
-      ...(given.sandbox ? { sandbox: given.sandbox } : {}),
-      without: ['fifo'],
-      vital: [http.name],
-      ready: (places) =>
-        setup.context.say(`ready: ${places.join(', ')} (brain: ${setup.config.defaultProvider}); stop with Ctrl-C or SIGTERM\n`),
-      signal: stop.signal,
-    })
-  } finally {
-    interrupt.stop()
-  }
+  using _end = atEnd(() => interrupt.stop())
+  await serveChannels({
+    setup,
+    agentProfile: agentProfileOf(setup),
+    dir: setup.paths.home,
+    provider: await providerFor(setup, setup.config.defaultProvider),
+    ...(given.sandbox ? { sandbox: given.sandbox } : {}),
+    without: ['fifo'],
+    vital: [http.name],
+    ready: (places) =>
+      setup.context.say(`ready: ${places.join(', ')} (brain: ${setup.config.defaultProvider}); stop with Ctrl-C or SIGTERM\n`),
+    signal: stop.signal,
+  })
 }
 
 /** Logs at level info unless the user chose a level, because a long-lived program should report what it does. */

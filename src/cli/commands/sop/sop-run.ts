@@ -15,6 +15,7 @@ import { openHost } from '../../../host/open/open-host.ts'
 import { withRecords } from '../../../host/open/open-records.ts'
 import { sopRecords } from '../../../host/records/sop-records.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { atAsyncEnd } from '../../../kit/errors.ts'
 import { cut, flat, visible, visibleLines } from '../../../kit/text.ts'
 import type { SopRunRow, SopStepRow } from '../../../memory/journal/sop-store.ts'
 import { findSop, findSops, sopTools } from '../../../sop/find-sops.ts'
@@ -154,33 +155,32 @@ async function withTurns(
   const { stdout, stderr } = context.process
   const stop = new AbortController()
   const interrupt = onInterrupt(() => stop.abort())
-  try {
-    const records = await host.records()
-    await records.sops.recover()
-    const ask = terminalPrompt(context)
-    const onGate = (conversation: Conversation) => atTerminal({ context, conversation, ask, signal: stop.signal }).onGate
-    const ended = await use(
-      {
-        ...{ host, records, takeTurn, onGate, options: { sandbox }, signal: stop.signal },
-        tell: (step) => stderr.write(`${stepText(step)}\n`),
-        ...(ask && {
-          async ask({ id, prompt }) {
-            const answer = readAnswer(await ask(`\n${visible(prompt)} [y/N] `, stop.signal))
-            if (answer.kind !== 'unclear' && !stop.signal.aborted)
-              await records.approvals.decide(id, { allow: answer.kind === 'yes', by: 'terminal', note: answer.note })
-          },
-        }),
-      },
-      setup,
-      host,
-    )
-    stdout.write(json ? `${JSON.stringify(ended)}\n` : runText(ended))
-    const code = codeOf(ended, stop.signal.aborted)
-    if (code !== 0) throw new CliExit(code, json ? '' : todo(ended))
-  } finally {
+  await using _end = atAsyncEnd(async () => {
     interrupt.stop()
     await host.close()
-  }
+  })
+  const records = await host.records()
+  await records.sops.recover()
+  const ask = terminalPrompt(context)
+  const onGate = (conversation: Conversation) => atTerminal({ context, conversation, ask, signal: stop.signal }).onGate
+  const ended = await use(
+    {
+      ...{ host, records, takeTurn, onGate, options: { sandbox }, signal: stop.signal },
+      tell: (step) => stderr.write(`${stepText(step)}\n`),
+      ...(ask && {
+        async ask({ id, prompt }) {
+          const answer = readAnswer(await ask(`\n${visible(prompt)} [y/N] `, stop.signal))
+          if (answer.kind !== 'unclear' && !stop.signal.aborted)
+            await records.approvals.decide(id, { allow: answer.kind === 'yes', by: 'terminal', note: answer.note })
+        },
+      }),
+    },
+    setup,
+    host,
+  )
+  stdout.write(json ? `${JSON.stringify(ended)}\n` : runText(ended))
+  const code = codeOf(ended, stop.signal.aborted)
+  if (code !== 0) throw new CliExit(code, json ? '' : todo(ended))
 }
 
 function codeOf({ state, code }: SopRun, wasStopped: boolean): number {

@@ -14,9 +14,8 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { quote } from '../../../kit/text.ts'
 import { command, type Flags, type Given, spelled } from '../../args/command.ts'
-import { messageOf } from '../../args/message-text.ts'
 import { pasteable } from '../../args/resolve-command.ts'
-import { acceptance, checkFlags, conversationOf, formatOf, turnFlags, wiggumFlags } from '../../args/turn-flags.ts'
+import { acceptance, checkFlags, conversationOf, formatOf, messageOf, turnFlags, wiggumFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
 import type { Confiner } from './confined-channel.ts'
@@ -70,7 +69,7 @@ export const agent = command({
     ['--wiggum --check "npm test" --until 07:00 "Make the tests pass"', 'works until the tests pass (docs/wiggum.md)'],
     ['--control --agent sysadmin', 'works for the control plane; as "control worker --runner own"'],
   ],
-  details: async () => (await import('../../args/limits-help.ts')).limitsHelp(),
+  details: async () => (await import('../../args/help.ts')).limitsHelp(),
   exits: [3, 4, 5, 6, 7, 8, 9, 10, 11, 130],
   advice: question,
   async run(context, given, { task }) {

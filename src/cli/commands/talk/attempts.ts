@@ -13,6 +13,7 @@ import { totals } from '../../../host/changes/change-lines.ts'
 import { fileDiffs } from '../../../host/changes/file-diff.ts'
 import { type AttemptResult, runAttempts } from '../../../host/changes/run-attempts.ts'
 import { openHost } from '../../../host/open/open-host.ts'
+import { atAsyncEnd } from '../../../kit/errors.ts'
 import { cut, visible } from '../../../kit/text.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
@@ -36,22 +37,21 @@ export async function compareAttempts(options: AttemptsOptions): Promise<void> {
   const interrupt = onInterrupt((by) => {
     for (const conversation of running) conversation.cancel(by)
   })
-  try {
-    const made = await runAttempts({
-      ...options,
-      host,
-      async open(inCopy) {
-        const conversation = await host.conversation({ kind: 'new' }, { channel: 'cli', setup: inCopy })
-        running.add(conversation)
-        return conversation
-      },
-      run: (conversation, number) => runOne(setup.context, { conversation, number, prompt: options.prompt }),
-    })
-    await finish(options, host, { made, cancelled: interrupt.signal.aborted })
-  } finally {
+  await using _end = atAsyncEnd(async () => {
     interrupt.stop()
     await host.close()
-  }
+  })
+  const made = await runAttempts({
+    ...options,
+    host,
+    async open(inCopy) {
+      const conversation = await host.conversation({ kind: 'new' }, { channel: 'cli', setup: inCopy })
+      running.add(conversation)
+      return conversation
+    },
+    run: (conversation, number) => runOne(setup.context, { conversation, number, prompt: options.prompt }),
+  })
+  await finish(options, host, { made, cancelled: interrupt.signal.aborted })
 }
 
 type AttemptOptions = { readonly conversation: Conversation; readonly number: number; readonly prompt: string }

@@ -4,6 +4,7 @@ import type { AttendedChannel } from '../../../channels/inbox/channel-api.ts'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import type { Conversation, ConversationChoice, Host } from '../../../host/api.ts'
 import { FailureError } from '../../../host/failure.ts'
+import { atAsyncEnd, atEnd } from '../../../kit/errors.ts'
 import type { AgentOptions, BraidClaw, ProgramParts } from '../../../library/agent/agent-api.ts'
 import { confinedAgent } from '../../../library/remote/confined-agent.ts'
 
@@ -41,11 +42,8 @@ function confinedChannel(channel: AttendedChannel, setup: CliSetup, confine: Con
         agents.push(agent)
         return conversationWith(agent, setup)
       }
-      try {
-        await channel.start({ ...host, conversation }, signal)
-      } finally {
-        await Promise.all(agents.map((agent) => agent.close()))
-      }
+      await using _end = atAsyncEnd(() => Promise.all(agents.map((agent) => agent.close())))
+      await channel.start({ ...host, conversation }, signal)
     },
   }
 }
@@ -65,11 +63,8 @@ function conversationWith(agent: BraidClaw, { config }: CliSetup): Conversation 
     workspace: config.workspaceDir,
     async *run(prompt, signal) {
       closing.turn = Promise.withResolvers()
-      try {
-        yield* agent.run(prompt, signal)
-      } finally {
-        closing.turn.resolve()
-      }
+      using _end = atEnd(() => closing.turn?.resolve())
+      yield* agent.run(prompt, signal)
     },
     interrupted: async () => 'a confined agent does not continue an interrupted turn',
     commands: async () => undefined,

@@ -10,7 +10,7 @@ import { exportTrajectories } from '../../../host/records/trajectories/export-tr
 import { type EndedRollout, rollOut } from '../../../host/run/wiggum/rollout.ts'
 import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { errorText } from '../../../kit/errors.ts'
+import { atAsyncEnd, errorText } from '../../../kit/errors.ts'
 import { loadTaskDataset } from '../../../library/agent/trajectories.ts'
 import { command, type Flags } from '../../args/command.ts'
 import { modelFlag, workspaceFlag } from '../../args/turn-flags.ts'
@@ -53,33 +53,30 @@ export const rollout = command({
       stderr.write(
         `rollout ${number} of ${tasks.length * given.times}: ${task.slice(0, 40)}, ${run}: ${code === 'answered' ? 'passed' : code}\n`,
       )
-    try {
-      const choices = { checks, maxIterations: given.maxIterations, force: given.force }
-      const work = { host, setup, tasks, times: given.times, choices, settings, say: () => {}, signal: cancelled.signal, ended }
-      const done = await rollOut(work).catch((error: unknown) => {
-        throw cancelled.signal.aborted ? new CliExit(exitCodes.cancelled, 'cancelled; the same command goes on') : error
-      })
-      if (done.stopped)
-        throw new CliExit(exitCodes[done.stopped.code], `${done.stopped.code}: ${done.stopped.message}; the same command goes on`)
-      const files = given.out === undefined ? undefined : openFiles(resolve(context.cwd, given.out), false)
-      const write = (line: string) => {
-        if (files) files.write(line, 'train')
-        else stdout.write(`${line}\n`)
-        return true
-      }
-      const query = { format: given.format ?? 'seed', runs: done.ended.map(({ run }) => run) }
-      const summary = await withMemory(setup, (memory) => exportTrajectories({ memory, setup }, query, write))
-      files?.keep()
-      files?.discard()
-      done.forget()
-      const { records, passed, failed } = summary
-      stderr.write(
-        given.json ? `${JSON.stringify(summary)}\n` : `${records} records (${query.format}): ${passed} passed, ${failed} failed\n`,
-      )
-    } finally {
+    await using _end = atAsyncEnd(async () => {
       stop()
       await host.close()
+    })
+    const choices = { checks, maxIterations: given.maxIterations, force: given.force }
+    const work = { host, setup, tasks, times: given.times, choices, settings, say: () => {}, signal: cancelled.signal, ended }
+    const done = await rollOut(work).catch((error: unknown) => {
+      throw cancelled.signal.aborted ? new CliExit(exitCodes.cancelled, 'cancelled; the same command goes on') : error
+    })
+    if (done.stopped)
+      throw new CliExit(exitCodes[done.stopped.code], `${done.stopped.code}: ${done.stopped.message}; the same command goes on`)
+    const files = given.out === undefined ? undefined : openFiles(resolve(context.cwd, given.out), false)
+    const write = (line: string) => {
+      if (files) files.write(line, 'train')
+      else stdout.write(`${line}\n`)
+      return true
     }
+    const query = { format: given.format ?? 'seed', runs: done.ended.map(({ run }) => run) }
+    const summary = await withMemory(setup, (memory) => exportTrajectories({ memory, setup }, query, write))
+    files?.keep()
+    files?.discard()
+    done.forget()
+    const { records, passed, failed } = summary
+    stderr.write(given.json ? `${JSON.stringify(summary)}\n` : `${records} records (${query.format}): ${passed} passed, ${failed} failed\n`)
   },
 })
 

@@ -10,10 +10,10 @@ import { readTime, readZone } from '../../../host/schedules/read-timing.ts'
 import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere, workspaceOf } from '../../../host/setup/workspace-folder.ts'
+import { atAsyncEnd } from '../../../kit/errors.ts'
 import { count } from '../../../kit/text.ts'
 import type { Given } from '../../args/command.ts'
-import { messageOf } from '../../args/message-text.ts'
-import { type checkFlags, formatOf, type turnFlags, type wiggumFlags } from '../../args/turn-flags.ts'
+import { type checkFlags, formatOf, messageOf, type turnFlags, type wiggumFlags } from '../../args/turn-flags.ts'
 import { CliExit, usageError } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
 
@@ -66,12 +66,9 @@ async function take(loaded: CliSetup, given: AgentFlags, work: WiggumTurn['work'
   noteOffline(setup)
   sayWhere(setup)
   const host = await openHost(setup)
-  try {
-    const code = await wiggumTurn({ host, setup, format: formatOf(given), ask: terminalPrompt(setup.context), work })
-    if (code !== 0) throw new CliExit(code)
-  } finally {
-    await host.close()
-  }
+  await using _end = atAsyncEnd(() => host.close())
+  const code = await wiggumTurn({ host, setup, format: formatOf(given), ask: terminalPrompt(setup.context), work })
+  if (code !== 0) throw new CliExit(code)
 }
 
 function settingsOf({ workspace, model, agent, autonomy, maxTurns, approveAllMedium }: AgentFlags) {

@@ -1,17 +1,18 @@
 /**
  * Reads the catalogue that decides what root runs, the built-in one or a file that only root or we can change, and reports every problem at
- * once, by line and field.
+ * once, by line and field; tells whether an operation can run here.
  */
 
-import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, realpathSync } from 'node:fs'
+import { accessSync, closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { errorCode, explainErrno, maxConfigBytes } from '../../../config/text/read-toml-file.ts'
 import { createTableReader, type FieldProblem, type TableReader } from '../../../config/text/table-reader.ts'
 import { readToml } from '../../../config/text/toml.ts'
+import { atEnd, attempt, succeeds } from '../../../kit/errors.ts'
 import { isObject } from '../../../kit/json.ts'
 import { didYouMean } from '../../../kit/text.ts'
-import { listOperation, risks } from '../hostd-wire.ts'
-import { checkValue } from './bind.ts'
+import { listOperation, type OperationRow, risks } from '../hostd-wire.ts'
+import { checkValue, describeParam } from './bind.ts'
 import { builtInCatalogue } from './built-in.ts'
 import {
   type ArgvElement,
@@ -33,11 +34,8 @@ export function readCatalogue(path: string | undefined, uid: number): ReadCatalo
   if (path === undefined) return { ok: true, parsed: parseCatalogue(builtInCatalogue) }
   try {
     const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-    try {
-      return readOpen(file, path, uid)
-    } finally {
-      closeSync(file)
-    }
+    using _end = atEnd(() => closeSync(file))
+    return readOpen(file, path, uid)
   } catch (error) {
     const code = errorCode(error)
     const why = code === 'ELOOP' ? 'it is a symbolic link; name the file itself' : explainErrno(code)
@@ -252,4 +250,31 @@ function patternOf(table: TableReader): LinearPattern {
   if (compiled.ok) return compiled.pattern
   table.wrong('pattern', compiled.message)
   return { source, matches: () => false }
+}
+
+export type Machine = { readonly platform: string; readonly uid: number }
+
+/** @returns why a call would be refused; undefined when it can run */
+export function whyUnavailable({ platforms, program }: Operation, { platform, uid }: Machine): string | undefined {
+  if (!platforms.some((one) => one === platform)) return `it is for ${platforms.join(', ')}; this is ${platform}`
+  const real = attempt(() => realpathSync(program))
+  const found = real === undefined ? undefined : statSync(real, { throwIfNoEntry: false })
+  if (real === undefined || !found) return `the program "${program}" does not exist`
+  if (!found.isFile()) return `"${program}" is not a regular file`
+  // A user who may write to a folder of the path could replace the program by another one, or by a link.
+  const unsafe = whyUnsafe(found, program, uid) ?? unsafeFolder(program, uid) ?? unsafeFolder(real, uid)
+  if (unsafe !== undefined) return unsafe
+  return isExecutable(real) ? undefined : `"${program}" cannot be executed by us`
+}
+
+export function rowOf(operation: Operation, machine: Machine): OperationRow {
+  const { op, about, platforms, risk, approval, compat, timeoutMs } = operation
+  const why = whyUnavailable(operation, machine)
+  const params = Object.fromEntries(Object.entries(operation.params).map(([name, param]) => [name, describeParam(param)]))
+  const row = { op, about, platforms: [...platforms], risk, approval, compat: compat || undefined, params, timeout_s: timeoutMs / 1_000 }
+  return why === undefined ? { ...row, available: true } : { ...row, available: false, unavailable: why }
+}
+
+function isExecutable(path: string): boolean {
+  return succeeds(() => accessSync(path, constants.X_OK))
 }

@@ -1,5 +1,6 @@
 /** Computes the limits: what the operator set, the day and the budgets that a token counts in, and which of them has too little left. */
 
+import { succeeds } from '../../../kit/errors.ts'
 import { type BudgetSettings, budgetSettings } from '../../contract/fleet-shapes.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
@@ -28,12 +29,7 @@ export function daysUpTo(day: string, count: number): readonly string[] {
 
 /** Asks Intl, because Temporal would also accept the zone inside a whole time, such as 2026-01-01T00:00[Europe/Berlin]. */
 export function isTimeZone(zone: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: zone })
-    return true
-  } catch {
-    return false
-  }
+  return succeeds(() => new Intl.DateTimeFormat('en', { timeZone: zone }))
 }
 
 const unlimited: BudgetSettings = { daily_tokens: null, allocation: {}, timezone: 'UTC' }

@@ -6,6 +6,7 @@ import { HttpError } from '../../../http/http-error.ts'
 import { keyOf } from '../../../http/idempotency.ts'
 import type { Connection } from '../../../http/listen.ts'
 import type { QuickAsked, QuickRoutes } from '../../../http/quick-routes.ts'
+import { atEnd } from '../../../kit/errors.ts'
 import { approval, approvedOperation, decisionRequest, seedApprovals, seedTask } from '../../contract/activity-shapes.ts'
 import type { Caller } from '../../contract/caller.ts'
 import {
@@ -24,8 +25,7 @@ import {
   taskDraft,
   taskPatch,
 } from '../../contract/task-shapes.ts'
-import type { ControlApi, ControlServer } from '../control-route.ts'
-import { addRoute, controlRoute, guardOf, prefix } from '../control-route.ts'
+import { addRoute, type ControlApi, type ControlServer, controlRoute, guardOf, prefix } from '../control-route.ts'
 import {
   approvalAt,
   approvalListQuery,
@@ -180,11 +180,8 @@ async function waitFor(
 ): Promise<Claim | undefined> {
   const ended = counters.began('poll', caller)
   connection.stay()
-  try {
-    return await plane.tasks.claim(caller, request, AbortSignal.any([connection.disconnected, stopping]))
-  } finally {
-    ended()
-  }
+  using _end = atEnd(ended)
+  return await plane.tasks.claim(caller, request, AbortSignal.any([connection.disconnected, stopping]))
 }
 
 function holderOf({ task, run_id, attempt }: Claim, agentId: string): Caller {

@@ -38,11 +38,7 @@ export async function killLeftovers(tokenDigest: string): Promise<number> {
 }
 
 function signal(pid: number): boolean {
-  try {
-    return process.kill(pid, 'SIGKILL')
-  } catch {
-    return false
-  }
+  return attempt(() => process.kill(pid, 'SIGKILL')) ?? false
 }
 
 /** Identifies a process; `started` counts ticks since the boot. */

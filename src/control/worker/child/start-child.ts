@@ -2,6 +2,7 @@
 
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { atEnd } from '../../../kit/errors.ts'
 import { filterProgram } from '../../../sandbox/seccomp.ts'
 import { drained, pump } from '../../../tools/process.ts'
 import { bubblewrapWords, type ConfinedChild, type Confinement, relayInside } from './child-confinement.ts'
@@ -93,21 +94,20 @@ function wordsOf(plan: ChildPlan): readonly string[] {
 
 function spawn(plan: ChildPlan) {
   const files = helperFiles(plan)
-  try {
-    const stdin = plan.stdin === undefined ? ('ignore' as const) : new Blob([plan.stdin])
-    const child = Bun.spawn([...wordsOf(plan)], {
-      cwd: plan.confinement.way === 'bubblewrap' ? '/' : plan.copy,
-      env: { ...plan.env },
-      stdio: [stdin, 'pipe', 'pipe', files.status, 'pipe', files.filter],
-      detached: true,
-    })
-    const gate = child.stdio[4]
-    if (typeof gate !== 'number') throw new Error('the runtime gave no descriptor for the gate')
-    return { child, gate }
-  } finally {
+  using _end = atEnd(() => {
     closeSync(files.status)
     closeSync(files.filter)
-  }
+  })
+  const stdin = plan.stdin === undefined ? ('ignore' as const) : new Blob([plan.stdin])
+  const child = Bun.spawn([...wordsOf(plan)], {
+    cwd: plan.confinement.way === 'bubblewrap' ? '/' : plan.copy,
+    env: { ...plan.env },
+    stdio: [stdin, 'pipe', 'pipe', files.status, 'pipe', files.filter],
+    detached: true,
+  })
+  const gate = child.stdio[4]
+  if (typeof gate !== 'number') throw new Error('the runtime gave no descriptor for the gate')
+  return { child, gate }
 }
 
 const statusFile = (scratch: string) => join(scratch, 'status.json')

@@ -1,6 +1,6 @@
 /** Carries out one claimed task: prompt, run, change set, report. It writes nothing with the token of a run whose lease is lost. */
 
-import { errorText } from '../../../kit/errors.ts'
+import { atAsyncEnd, errorText } from '../../../kit/errors.ts'
 import { cut, visibleLines } from '../../../kit/text.ts'
 import type { ActivityPost, Approval } from '../../contract/activity-shapes.ts'
 import type { Task } from '../../contract/task-shapes.ts'
@@ -23,8 +23,7 @@ import {
 } from './finish-run.ts'
 import { keepLease } from './held-lease.ts'
 import { isLost, retryWhile } from './retry-while.ts'
-import type { RunOutcome } from './run-child.ts'
-import { runChild } from './run-child.ts'
+import { type RunOutcome, runChild } from './run-child.ts'
 
 const usualLeaseSeconds = 60
 
@@ -103,11 +102,8 @@ async function execute(task: PreparedTask): Promise<WorkerEnd> {
     return escalate(task, { message: `no skill of the library matches the task ${JSON.stringify(claim.task.title)}`, tokens: 0 })
   const copy = await unlessStopped(task, (signal) => copyFor(task, signal))
   const execution = { ...task, prompt: taskPrompt(task, copy) }
-  try {
-    return await settle(execution, copy, await runIn(execution, copy))
-  } finally {
-    await copy.remove()
-  }
+  await using _end = atAsyncEnd(() => copy.remove())
+  return await settle(execution, copy, await runIn(execution, copy))
 }
 
 /** Makes the copy, or continues with the one that waited; that one is kept when the worker has to stop now. */

@@ -2,6 +2,7 @@
 
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { atEnd } from '../../../kit/errors.ts'
 import { createLineSplitter } from '../../../kit/lines.ts'
 import { sha256 } from '../../../kit/sha256.ts'
 import { cut } from '../../../kit/text.ts'
@@ -49,13 +50,12 @@ export async function runChild(run: ChildRun): Promise<RunOutcome> {
     apiUrl: relay?.apiUrl ?? options.apiUrl,
     model: options.model,
   }
-  try {
-    writeFiles(home, runner.files(task))
-    return await confined({ ...run, task, place, relay })
-  } finally {
+  using _end = atEnd(() => {
     relay?.stop()
     rmSync(place, { recursive: true, force: true })
-  }
+  })
+  writeFiles(home, runner.files(task))
+  return await confined({ ...run, task, place, relay })
 }
 
 /** Returns the session of the previous run, unless another runner left it: this one could not read it. */

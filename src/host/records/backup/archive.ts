@@ -2,6 +2,7 @@
 
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { atEnd } from '../../../kit/errors.ts'
 import { createDatabaseCopies } from '../../../memory/rebuild/database-copy.ts'
 import { FailureError } from '../../failure.ts'
 import { assertWhole, digestOf, isArchive, type Manifest, type Progress, readManifest } from './manifest.ts'
@@ -27,12 +28,9 @@ export async function restoreArchive(options: RestoreOptions): Promise<Manifest>
   if (!isArchive(backup)) return built(target, (folder) => restoreBackup(options, folder))
   return built(target, async (folder) => {
     const tree = `${folder}.tree`
-    try {
-      await unpack(backup, tree, signal)
-      return await restoreBackup({ ...options, backup: tree }, folder)
-    } finally {
-      rmSync(tree, { recursive: true, force: true })
-    }
+    using _end = atEnd(() => rmSync(tree, { recursive: true, force: true }))
+    await unpack(backup, tree, signal)
+    return await restoreBackup({ ...options, backup: tree }, folder)
   })
 }
 
@@ -89,18 +87,15 @@ async function restoreBackup({ openCopy, backup, target, progress, signal }: Res
 function copied(from: string, to: string, mode: number): string | undefined {
   mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
   const file = openSync(to, 'wx', 0o600)
-  try {
-    const digest = digestOf(from, {
-      each(piece) {
-        for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at, piece.length - at)
-      },
-    })
-    fsyncSync(file)
-    chmodSync(to, mode)
-    return digest?.sha256
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  const digest = digestOf(from, {
+    each(piece) {
+      for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at, piece.length - at)
+    },
+  })
+  fsyncSync(file)
+  chmodSync(to, mode)
+  return digest?.sha256
 }
 
 type Moving = { readonly folder: string; readonly target: string; readonly manifest: Manifest }

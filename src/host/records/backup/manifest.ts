@@ -3,6 +3,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { atEnd, attempt } from '../../../kit/errors.ts'
 import { parseJson } from '../../../kit/json.ts'
 import { FailureError } from '../../failure.ts'
 
@@ -43,11 +44,7 @@ export function readManifest(folder: string): Manifest {
 }
 
 function textOf(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return undefined
-  }
+  return attempt(() => readFileSync(path, 'utf8'))
 }
 
 /** Where the control plane keeps its own database; its tables in another file are a backup. */
@@ -112,22 +109,17 @@ const pieceBytes = 1024 * 1024
 export function digestOf(path: string, { most = Number.POSITIVE_INFINITY, each = () => {} }: DigestOptions = {}): Digest | undefined {
   const hasher = new Bun.CryptoHasher('sha256')
   const piece = new Uint8Array(pieceBytes)
-  try {
+  return attempt(() => {
     const file = openSync(path, 'r')
-    try {
-      let size = 0
-      for (let read = -1; read !== 0; size += read) {
-        read = readSync(file, piece, 0, Math.min(pieceBytes, most - size), size)
-        hasher.update(piece.subarray(0, read))
-        each(piece.subarray(0, read))
-      }
-      return { size, sha256: hasher.digest('hex') }
-    } finally {
-      closeSync(file)
+    using _end = atEnd(() => closeSync(file))
+    let size = 0
+    for (let read = -1; read !== 0; size += read) {
+      read = readSync(file, piece, 0, Math.min(pieceBytes, most - size), size)
+      hasher.update(piece.subarray(0, read))
+      each(piece.subarray(0, read))
     }
-  } catch {
-    return undefined
-  }
+    return { size, sha256: hasher.digest('hex') }
+  })
 }
 
 type DigestOptions = { readonly most?: number; readonly each?: (piece: Uint8Array) => void }

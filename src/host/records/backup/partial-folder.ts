@@ -2,6 +2,7 @@
 
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { atEnd } from '../../../kit/errors.ts'
 import { isAlive, thisProcess } from '../../../memory/journal/process-owner.ts'
 import { FailureError } from '../../failure.ts'
 
@@ -34,15 +35,12 @@ async function inPartial<T>(target: string, build: (partial: string) => Promise<
   removeAbandoned(target)
   const partial = `${target}${mark}${thisProcess()}`
   mkdirSync(partial, { recursive: true, mode: 0o700 })
-  try {
-    const { whole, result } = await build(partial)
-    assertFree(target)
-    renameSync(whole, target)
-    syncFolder(dirname(target))
-    return result
-  } finally {
-    rmSync(partial, { recursive: true, force: true })
-  }
+  using _end = atEnd(() => rmSync(partial, { recursive: true, force: true }))
+  const { whole, result } = await build(partial)
+  assertFree(target)
+  renameSync(whole, target)
+  syncFolder(dirname(target))
+  return result
 }
 
 /** An empty folder counts as free. */

@@ -17,6 +17,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
+import { atEnd } from '../../../kit/errors.ts'
 import { namesIn } from '../../../kit/proc.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createDatabaseCopies } from '../../../memory/rebuild/database-copy.ts'
@@ -153,22 +154,19 @@ function copyFile(folder: string, { from, to, mode, most, exact }: CopyRequest):
   // A file that grows while it is copied is cut where it was.
   const size = most ?? statSync(from, { throwIfNoEntry: false })?.size ?? 0
   const file = openSync(path, 'wx', mode)
-  try {
-    const digest = digestOf(from, {
-      most: size,
-      each(piece) {
-        for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at, piece.length - at)
-      },
-    })
-    fsyncSync(file)
-    if (digest && (!exact || digest.size === size)) return { path: to, mode, ...digest }
-    rmSync(path)
-    // A file that is gone by now does not belong to the home any more; one that cannot be read would be missed.
-    if (!digest && existsSync(from)) throw new FailureError('error', `${from} cannot be read, so nothing was backed up; check who owns it`)
-    return exact ? 'short' : undefined
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  const digest = digestOf(from, {
+    most: size,
+    each(piece) {
+      for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at, piece.length - at)
+    },
+  })
+  fsyncSync(file)
+  if (digest && (!exact || digest.size === size)) return { path: to, mode, ...digest }
+  rmSync(path)
+  // A file that is gone by now does not belong to the home any more; one that cannot be read would be missed.
+  if (!digest && existsSync(from)) throw new FailureError('error', `${from} cannot be read, so nothing was backed up; check who owns it`)
+  return exact ? 'short' : undefined
 }
 
 function written(folder: string, path: string, text: string): ManifestFile {

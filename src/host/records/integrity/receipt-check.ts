@@ -3,14 +3,14 @@
  * accepts.
  */
 
+import { attempt } from '../../../kit/errors.ts'
 import { isObject } from '../../../kit/json.ts'
 import { visible } from '../../../kit/text.ts'
 import { attempts } from '../../../memory/journal/attempts.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import type { RecordWriter } from '../../../memory/record-writer.ts'
 import type { Seal } from '../../../receipts/contract.ts'
-import type { Anchor } from '../../../receipts/form/anchor.ts'
-import { sealAnchor } from '../../../receipts/form/anchor.ts'
+import { type Anchor, sealAnchor } from '../../../receipts/form/anchor.ts'
 import { collectGarbageEvery } from '../../../receipts/form/receipt-lines.ts'
 import { readKey } from '../../../receipts/key.ts'
 import type { Span } from '../../../receipts/left-over.ts'
@@ -181,7 +181,7 @@ export async function verifyInChild({ context, paths }: Setup, { deep = false, a
 
 /** Reads what `receipt verify --json` prints: there `deep` are the places where receipts and journal disagree. */
 function parsed(text: string, deep: boolean): ReceiptCheck | undefined {
-  try {
+  return attempt(() => {
     const found: { readonly [key: string]: unknown } = JSON.parse(text)
     return {
       ok: found.ok === true,
@@ -192,9 +192,7 @@ function parsed(text: string, deep: boolean): ReceiptCheck | undefined {
       warnings: [...list(found.warnings).map(messageOf), ...list(found.older).map((message) => `of an older version: ${message}`)],
       unfinished: list(found.unfinished).map(String),
     }
-  } catch {
-    return undefined
-  }
+  })
 }
 
 function list(value: unknown): readonly unknown[] {

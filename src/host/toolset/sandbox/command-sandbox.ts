@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Config } from '../../../config/config.ts'
-import { errorText } from '../../../kit/errors.ts'
+import { attempt, errorText } from '../../../kit/errors.ts'
 import { databaseFiles } from '../../../memory/database-file.ts'
 import { filesOf } from '../../../receipts/segments.ts'
 import type { Ahead, Limits, Loopback, Sandbox, SandboxKind, SandboxName } from '../../../sandbox/contract.ts'
@@ -286,11 +286,7 @@ function fileOf({ paths }: Setup): string {
 }
 
 function storedKey(setup: Setup): string | undefined {
-  try {
-    return readFileSync(fileOf(setup), 'utf8')
-  } catch {
-    return undefined
-  }
+  return attempt(() => readFileSync(fileOf(setup), 'utf8'))
 }
 
 /** When the result cannot be stored, every turn runs the trial. */

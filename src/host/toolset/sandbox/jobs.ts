@@ -11,8 +11,8 @@ import type { CommandMode } from '../../../security/autonomy.ts'
 import { createStreamRedactor, type Redactor } from '../../../security/redaction/redact.ts'
 import { commandResult, FLOOD_BYTES } from '../../../tools/builtin/shell.ts'
 import type { Jobs as JobTools, Starting } from '../../../tools/builtin/shell_output.ts'
-import { sandboxed } from '../../../tools/confined.ts'
 import type { Spawn, SpawnResult } from '../../../tools/process.ts'
+import { sandboxed } from '../../../tools/tool-kind.ts'
 import { isTemporaryName } from '../../../workspace/sweep.ts'
 
 export type JobsOptions = {

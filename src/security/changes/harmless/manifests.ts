@@ -1,5 +1,6 @@
 /** Finds out whether a package manifest or lock file changed in more than its description: scripts, dependencies, hosts. */
 
+import { attempt } from '../../../kit/errors.ts'
 import { isObject } from '../../../kit/json.ts'
 import { spelt } from '../../targets/protected.ts'
 import { type ChangeView, nameOf } from '../change-view.ts'
@@ -56,12 +57,10 @@ function isOnlyDescription(path: string, view: ChangeView, { parse, harmless }: 
 }
 
 function parsed(text: string, parse: Manifest['parse']): ManifestFields | undefined {
-  try {
+  return attempt(() => {
     const value = parse(text)
     return isObject(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  })
 }
 
 /** JSON of everything but the harmless fields. */

@@ -4,6 +4,7 @@
  */
 
 import { readdirSync, readFileSync } from 'node:fs'
+import { attempt } from '../../../kit/errors.ts'
 import type { Change, EntryState, OutsideGit } from '../../../runtime/changes.ts'
 import { slot } from '../../descriptor.ts'
 import type { Conflict, Side } from '../contract.ts'
@@ -151,11 +152,7 @@ export function readHeldLocks(): HeldLocks {
 }
 
 function lines(): string[] {
-  try {
-    return readFileSync('/proc/locks', 'latin1').split('\n')
-  } catch {
-    return []
-  }
+  return attempt(() => readFileSync('/proc/locks', 'latin1').split('\n')) ?? []
 }
 
 type Returning = {

@@ -1,6 +1,7 @@
 /** Compares two git indexes by their entries: git, prompts and editors rewrite an index only to refresh the times of files in it. */
 
 import { readFileSync } from 'node:fs'
+import { attempt } from '../../../kit/errors.ts'
 import { flags, hold, slot } from '../../descriptor.ts'
 import { folderOf, lastOf, type RawName, rawSlot } from '../tree/entry.ts'
 import type { Tree } from '../tree/tree.ts'
@@ -35,12 +36,10 @@ export function isSameIndex(workspace: Tree, setFolder: string, raw: RawName): b
 /** @returns a digest of the entries of the index at that path; undefined for anything else */
 export function indexDigest(tree: Tree, raw: RawName): string | undefined {
   if (!isIndex(raw)) return undefined
-  try {
+  return attempt(() => {
     const index = read(rawSlot(tree.folder(folderOf(raw)), lastOf(raw)))
     return index && entriesDigest(index)
-  } catch {
-    return undefined
-  }
+  })
 }
 
 function read(path: string | Buffer): Buffer | undefined {

@@ -2,6 +2,7 @@
 
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { atEnd } from '../../../kit/errors.ts'
 import type { Log } from '../../../runtime/port.ts'
 import { explain } from '../../descriptor.ts'
 import type { Applied } from '../contract.ts'
@@ -135,11 +136,8 @@ const QUIET_KIB = 16 * 1024
 export async function flush(libc: Libc, folder: string, bytes: number): Promise<void> {
   if ((bytes > SMALL_BYTES || waitingKib() > QUIET_KIB) && (await flushedByChild(folder))) return
   const descriptor = openSync(folder, 'r')
-  try {
-    libc.flush(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
+  using _end = atEnd(() => closeSync(descriptor))
+  libc.flush(descriptor)
 }
 
 function waitingKib(): number {

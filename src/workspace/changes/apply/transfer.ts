@@ -2,6 +2,7 @@
 
 import { lstatSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
+import { atEnd } from '../../../kit/errors.ts'
 import type { Change } from '../../../runtime/changes.ts'
 import type { Log } from '../../../runtime/port.ts'
 import { flags, hold } from '../../descriptor.ts'
@@ -113,16 +114,13 @@ export function createTransfer({ store, workspace: given, log, libc, onStep, adm
   async function compareWith(folder: string, { root, changes, pace }: { root: string; changes: readonly Change[]; pace: Pace }) {
     using workspace = openWorkspaceTree(libc(), folder, root)
     using view = openKeptTree(libc(), folder, 'up')
-    try {
-      using top = hold(folder, flags.folder)
-      const start = lstat(top, 'start')
-      if (start === undefined) throw new Error(`${folder} has no mark of when it began`)
-      const tried = triedIn(folder)
-      const isSameAnyway = (raw: RawName, now: EntryStat) => tried(raw, now) || isSameIndex(workspace, folder, raw)
-      return await compare({ changes, workspace, view, outside: outsideOf(folder), start, locks: readHeldLocks(), isSameAnyway, pace })
-    } finally {
-      restoreModes(folder, workspace)
-    }
+    using _end = atEnd(() => restoreModes(folder, workspace))
+    using top = hold(folder, flags.folder)
+    const start = lstat(top, 'start')
+    if (start === undefined) throw new Error(`${folder} has no mark of when it began`)
+    const tried = triedIn(folder)
+    const isSameAnyway = (raw: RawName, now: EntryStat) => tried(raw, now) || isSameIndex(workspace, folder, raw)
+    return await compare({ changes, workspace, view, outside: outsideOf(folder), start, locks: readHeldLocks(), isSameAnyway, pace })
   }
 
   async function moveTo({ id, side, paths: only, force = false }: Moving): Promise<Applied> {

@@ -2,6 +2,7 @@
 
 import { closeSync, fsyncSync, openSync, readFileSync, readSync, renameSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { atEnd } from '../../../kit/errors.ts'
 import type { ChangeReview, EntryState } from '../../../runtime/changes.ts'
 import type { About, Side } from '../contract.ts'
 import type { Identity } from '../tree/entry.ts'
@@ -94,11 +95,8 @@ function writeAll(file: number, text: string): void {
 
 export function flushFile(path: string): void {
   const file = openSync(path, 'r')
-  try {
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  fsyncSync(file)
 }
 
 export function discard(path: string): void {
@@ -146,11 +144,8 @@ export function readHeader(path: string): Header | undefined {
   } catch {
     return undefined
   }
-  try {
-    return parseHeader(firstLine(file, USUAL_HEADER) ?? firstLine(file, LONGEST_HEADER) ?? '')
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  return parseHeader(firstLine(file, USUAL_HEADER) ?? firstLine(file, LONGEST_HEADER) ?? '')
 }
 
 function firstLine(file: number, most: number): string | undefined {

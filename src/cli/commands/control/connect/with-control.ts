@@ -14,8 +14,8 @@ import type { Environment, HostContext } from '../../../../host/api.ts'
 import { sleep } from '../../../../kit/abort.ts'
 import { visible } from '../../../../kit/text.ts'
 import { createProviderFetch } from '../../../../workspace/net/provider-fetch.ts'
-import { withEnvFile } from '../../../env-file.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../../exit.ts'
+import { withEnvFile } from '../../../server-files.ts'
 
 export type Control = ControlClient
 

@@ -9,10 +9,11 @@ import { type OpenControlOptions, type OpenedControl, openControl } from '../../
 import { isLoopback } from '../../../../http/listen.ts'
 import { listenProblem } from '../../../../http/serve-api.ts'
 import { aborted } from '../../../../kit/abort.ts'
+import { atEnd } from '../../../../kit/errors.ts'
 import { command, type Flags, type Given } from '../../../args/command.ts'
-import { withEnvFile } from '../../../env-file.ts'
+import { serverFileFlags } from '../../../args/turn-flags.ts'
 import { CliExit, commandError, usageError } from '../../../exit.ts'
-import { withLogFile } from '../../../log-file.ts'
+import { withServerFiles } from '../../../server-files.ts'
 import { knownOperatorToken } from '../connect/with-control.ts'
 import { controlEnv, controlLog, lockDatabase, placeOf, refusalAsExit, settingsOf, withPlane } from './open-plane.ts'
 
@@ -28,8 +29,7 @@ const flags = {
   database: { type: 'text', about: 'postgres://… (default: CONTROLPLANE_DATABASE_URL, else SQLite in the home)' },
   tlsCert: { type: 'text', about: 'The certificate chain, PEM; with --tls-key it speaks HTTPS' },
   tlsKey: { type: 'text', about: 'The private key of the certificate, PEM' },
-  logFile: { type: 'text', about: 'Write the log and all messages to this file instead of stderr; a full file (5 MB) becomes NAME.1' },
-  envFile: { type: 'text', about: 'NAME=value lines, read and never run (default: config.env in the home, if it is there)' },
+  ...serverFileFlags,
 } as const satisfies Flags
 type ServeFlags = Given<typeof flags>
 
@@ -42,7 +42,7 @@ export const serve = command({
     ['--compat-from 10.17.0.0/16', 'jails of that network may use the shared secret'],
     ['--allow-host control.example.org', 'behind a proxy that other machines reach under this name'],
   ],
-  run: (context, given) => withLogFile(withEnvFile(context, given.envFile), given.logFile, (logged) => run(logged, given)),
+  run: (context, given) => withServerFiles(context, given, (logged) => run(logged, given)),
 })
 
 async function run(context: CliContext, given: ServeFlags): Promise<void> {
@@ -52,15 +52,12 @@ async function run(context: CliContext, given: ServeFlags): Promise<void> {
   if (!isLoopback(given.host ?? '127.0.0.1')) await assertOperator(context, env, given.host ?? '')
   const stop = new AbortController()
   const interrupt = onInterrupt(() => stop.abort())
-  try {
-    const control = await opened(context, given, env)
-    context.say(`ready: ${control.url} (${placeOf(context, settings)}); stop with Ctrl-C or SIGTERM\n`)
-    await hintOperator(context, control)
-    await aborted(stop.signal)
-    await control.close()
-  } finally {
-    interrupt.stop()
-  }
+  using _end = atEnd(() => interrupt.stop())
+  const control = await opened(context, given, env)
+  context.say(`ready: ${control.url} (${placeOf(context, settings)}); stop with Ctrl-C or SIGTERM\n`)
+  await hintOperator(context, control)
+  await aborted(stop.signal)
+  await control.close()
 }
 
 async function opened(context: CliContext, given: ServeFlags, env: CliContext['env']): Promise<OpenedControl> {

@@ -11,7 +11,7 @@ import { CliExit, exitCodes } from '../../../exit.ts'
 import { controlCommand, controlFlags } from '../connect/control-flags.ts'
 import { show, terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
-import { agentLines, budgetSentence, newDay, waitingTasks } from '../text/fleet-text.ts'
+import { agentLines, budgetSentence, newDay, waitingTasks } from '../text/control-text.ts'
 import { shortened, table } from '../text/table.ts'
 
 const flags = {

@@ -10,7 +10,7 @@ import { createPlane } from '../../../../control/plane/create-plane.ts'
 import { type ControlSettings, controlSettings } from '../../../../control/server/control-options.ts'
 import { openSqlite } from '../../../../control/store/open-sqlite.ts'
 import { createLog } from '../../../../host/setup/context.ts'
-import { errorText } from '../../../../kit/errors.ts'
+import { atAsyncEnd, errorText } from '../../../../kit/errors.ts'
 import { takeLock } from '../../../../memory/agent-files/folder-lock.ts'
 import { commandError, usageError } from '../../../exit.ts'
 
@@ -61,11 +61,8 @@ export function withPlane<T>(context: CliContext, env: CliContext['env'], use: (
 export function withStore<T>(context: CliContext, place: DatabasePlace, use: (store: Store) => Promise<T>): Promise<T> {
   return refusalAsExit(async () => {
     const store = await openStore(context, place)
-    try {
-      return await use(store)
-    } finally {
-      await store.close()
-    }
+    await using _end = atAsyncEnd(() => store.close())
+    return await use(store)
   })
 }
 

@@ -11,7 +11,7 @@ import { nameOf, tokensOf } from '../connect/argument-values.ts'
 import { controlCommand, controlFlags, present, proposeControlAgents, proposeRoles } from '../connect/control-flags.ts'
 import { keyFlags, show, showKey, showSecret, terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
-import { agentLines, agentState, keyLines, operatorLines } from '../text/fleet-text.ts'
+import { agentLines, agentState, keyLines, operatorLines } from '../text/control-text.ts'
 
 export const list = controlCommand({
   examples: [

@@ -7,7 +7,7 @@ import { namedTokens, tokensOf, zoneOf } from '../connect/argument-values.ts'
 import { controlCommand, controlFlags, present } from '../connect/control-flags.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
-import { budgetText } from '../text/fleet-text.ts'
+import { budgetText } from '../text/control-text.ts'
 
 export const show = controlCommand({
   examples: [

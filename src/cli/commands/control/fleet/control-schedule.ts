@@ -9,8 +9,7 @@ import { controlCommand, controlFlags, present, proposeControlSchedules } from '
 import { show, terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
 import { draftFlags, draftOf } from '../tasks/change-task.ts'
-import { scheduleLines } from '../text/fleet-text.ts'
-import { moment } from '../text/time-text.ts'
+import { moment, scheduleLines } from '../text/control-text.ts'
 
 export const list = controlCommand({
   examples: [['', 'which there are, when each is due, and its last task']],

@@ -16,7 +16,7 @@ import {
 } from '../connect/control-flags.ts'
 import { terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
-import { eventLine } from '../text/task-text.ts'
+import { eventLine } from '../text/control-text.ts'
 
 const flags = {
   follow: { type: 'boolean', short: 'f', about: 'Continue to print events until Ctrl-C; none is missed or printed twice' },

@@ -23,8 +23,8 @@ import {
 } from '../connect/control-flags.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
+import { runLines, runText } from '../text/control-text.ts'
 import { oneLine, table } from '../text/table.ts'
-import { runLines, runText } from '../text/task-text.ts'
 
 export const list = controlCommand({
   flags: {

@@ -4,7 +4,7 @@ import type { CliContext } from '../../../../channels/terminal/context.ts'
 import { priorities } from '../../../../control/contract/state-names.ts'
 import type { Task, TaskDraft, TaskPatch } from '../../../../control/contract/task-shapes.ts'
 import type { Arguments, Example, Flags, Given } from '../../../args/command.ts'
-import { messageOf } from '../../../args/message-text.ts'
+import { messageOf } from '../../../args/turn-flags.ts'
 import { usageError } from '../../../exit.ts'
 import { idOf, jsonObjectOf, jsonOf, nameOf, timeOf, tokensOf } from '../connect/argument-values.ts'
 import {
@@ -18,8 +18,8 @@ import {
 } from '../connect/control-flags.ts'
 import { show, showId } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
+import { statusText } from '../text/control-text.ts'
 import { oneLine } from '../text/table.ts'
-import { statusText } from '../text/task-text.ts'
 import { taskArgs } from './task-list.ts'
 
 export const draftFlags = {

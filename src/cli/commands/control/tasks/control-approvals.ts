@@ -18,8 +18,8 @@ import {
 } from '../connect/control-flags.ts'
 import { show as print, terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
+import { moment, tokensText, when } from '../text/control-text.ts'
 import { oneLine, record, table } from '../text/table.ts'
-import { moment, tokensText, when } from '../text/time-text.ts'
 
 const flags = { ...noteFlag, ...controlFlags } as const satisfies Flags
 const args = {

@@ -9,7 +9,7 @@ import { controlCommand, controlFlags, present, proposeControlAgents, proposeRol
 import { show as print, terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
 import { printEvents } from '../runs/control-events.ts'
-import { effectLines, runLines, taskLines, taskText } from '../text/task-text.ts'
+import { effectLines, runLines, taskLines, taskText } from '../text/control-text.ts'
 
 const listFlags = {
   role: { type: 'text', short: 'r', about: 'Only of this role', complete: proposeRoles },

@@ -5,10 +5,20 @@ import type { Run } from '../../../../control/contract/run-shapes.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
 import { statusText } from '../daemon/control-status.ts'
 import { approvalLines, approvalText } from '../tasks/control-approvals.ts'
-import { agentLines, budgetText, keyLines, operatorLines } from './fleet-text.ts'
+import {
+  agentLines,
+  budgetText,
+  eventLine,
+  keyLines,
+  lengthText,
+  moment,
+  operatorLines,
+  runLines,
+  taskLines,
+  taskText,
+  when,
+} from './control-text.ts'
 import { oneLine, record, shortened, table } from './table.ts'
-import { eventLine, runLines, taskLines, taskText } from './task-text.ts'
-import { lengthText, moment, when } from './time-text.ts'
 
 const now = Date.parse('2026-11-23T18:00:00Z')
 const evil = 'a\u001b[2J\u202eb\nc'

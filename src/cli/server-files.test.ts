@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Environment } from '../host/api.ts'
 import { createContext } from './context.ts'
-import { withEnvFile } from './env-file.ts'
 import { CliExit } from './exit.ts'
+import { withEnvFile } from './server-files.ts'
 
 function stage(given: Environment = {}) {
   const home = mkdtempSync(join(tmpdir(), 'braidclaw-env-'))
