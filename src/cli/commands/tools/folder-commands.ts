@@ -18,8 +18,11 @@ import { type Arguments, command, type Flags, type HomeNames } from '../../args/
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes } from '../../exit.ts'
 
+type Named = { readonly name: string }
+type Opened<C extends Named, B extends FolderBook<C>> = { readonly book: B; readonly folder: SoundFolder<C> }
+
 /** `sample` is a name for the examples, `sources` what can be installed. */
-type FolderCommands<Content extends { readonly name: string }, Book extends FolderBook<Content>> = {
+type FolderCommands<Content extends Named, Book extends FolderBook<Content>> = {
   readonly noun: 'plugin' | 'skill'
   readonly names: HomeNames
   readonly sample: string
@@ -53,63 +56,76 @@ export async function confirmed(context: CliContext, question: string): Promise<
   return ask && /^y(es)?$/i.test((await ask(question))?.trim() ?? '')
 }
 
-export function folderCommands<Content extends { readonly name: string }, Book extends FolderBook<Content>>(
-  kind: FolderCommands<Content, Book>,
-) {
+/** Prints what the folder may do, and what changed since it was approved. */
+function print<C extends Named, B extends FolderBook<C>>(
+  kind: FolderCommands<C, B>,
+  context: CliContext,
+  { book, folder }: Opened<C, B>,
+): void {
+  const { stdout } = context.process
+  for (const each of kind.describe(folder, book)) stdout.write(`${each}\n`)
+  printDifference(context, differenceOf(book, folder))
+}
+
+type ApprovalFlags = { readonly yes?: boolean; readonly json?: boolean }
+
+/** Shows what the folder may do, and asks. @returns false when nobody can be asked. @throws CliExit after a no */
+async function approved<C extends Named, B extends FolderBook<C>>(
+  kind: FolderCommands<C, B>,
+  context: CliContext,
+  { book, folder, yes = false, json = false }: Opened<C, B> & ApprovalFlags,
+): Promise<boolean> {
+  const { stdout } = context.process
+  if (json) stdout.write(`${JSON.stringify(kind.facts(folder, book))}\n`)
+  else print(kind, context, { book, folder })
+  const name = visible(folder.name)
+  const answer = yes || (json ? undefined : await confirmed(context, `Approve exactly these files of ${name}? [y/N] `))
+  if (answer === undefined) return false
+  if (!answer) throw new CliExit(exitCodes.denied, `error: ${name} was not approved`)
+  await book.approve(folder.name, folder.files.digest)
+  if (!json) stdout.write(`approved: ${name}\n`)
+  return true
+}
+
+type Copying = ApprovalFlags & { readonly from: string; readonly replace?: string }
+
+/** Copies a folder into the home, in place of the one of the name `replace`, and asks whether it may be used. */
+async function copied<C extends Named, B extends FolderBook<C>>(
+  kind: FolderCommands<C, B>,
+  context: CliContext,
+  { from, replace, ...given }: Copying,
+): Promise<void> {
+  const book = await kind.open(context)
+  const place = mkdtempSync(join(tmpdir(), `braidclaw-${kind.noun}-`))
+  let name: string
+  try {
+    const fetched = isRemote(from) ? await fetchFolder(loadSetup(context), from, join(place, kind.noun)) : from
+    name = await book.install(fetched, from, replace)
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+  const folder = book.sound(name)
+  const { stdout, stderr } = context.process
+  if (!given.json) stdout.write(`installed: ${folder.folder}\n`)
+  if (folder.state === 'approved' && !given.json) stdout.write('it is approved already, with exactly these files\n')
+  else if (!(await approved(kind, context, { book, folder, ...given })))
+    stderr.write(
+      `it ${kind.noun === 'skill' ? 'is not used' : 'does not run'} yet; approve it with: braidclaw ${kind.noun} approve ${name}\n`,
+    )
+}
+
+export function folderCommands<C extends Named, B extends FolderBook<C>>(kind: FolderCommands<C, B>) {
   const { noun, sample } = kind
-  const known = { name: { type: 'text', about: `The name of the ${noun}`, complete: kind.names } } as const satisfies Arguments
-  const approveLine = (name: string) => `braidclaw ${noun} approve ${name}`
+  const args = { name: { type: 'text', about: `The name of the ${noun}`, complete: kind.names } } as const satisfies Arguments
+  const flags = { ...yesFlag, ...jsonFlag }
   const open = async (context: CliContext, named: string) => {
     const book = await kind.open(context)
     return { book, name: (await kind.nameIn?.(book, named, context)) ?? named }
   }
-
-  function print(context: CliContext, book: Book, folder: SoundFolder<Content>): void {
-    context.process.stdout.write(
-      kind
-        .describe(folder, book)
-        .map((each) => `${each}\n`)
-        .join(''),
-    )
-    printDifference(context, differenceOf(book, folder))
-  }
-
-  /** Shows what the folder may do, and asks. @returns false when nobody can be asked. @throws CliExit after a no */
-  async function approved(context: CliContext, book: Book, folder: SoundFolder<Content>, { yes = false, json = false }): Promise<boolean> {
-    const { stdout } = context.process
-    if (json) stdout.write(`${JSON.stringify(kind.facts(folder, book))}\n`)
-    else print(context, book, folder)
-    const question = `Approve exactly these files of ${visible(folder.name)}? [y/N] `
-    const answer = yes || (json ? undefined : await confirmed(context, question))
-    if (answer === undefined) return false
-    if (!answer) throw new CliExit(exitCodes.denied, `error: ${visible(folder.name)} was not approved`)
-    await book.approve(folder.name, folder.files.digest)
-    if (!json) stdout.write(`approved: ${visible(folder.name)}\n`)
-    return true
-  }
-
-  /** Copies a folder into the home, in place of the one of the name `replace`, and asks whether it may be used. */
-  async function copied(context: CliContext, flags: { yes?: boolean; json?: boolean }, from: string, replace?: string): Promise<void> {
-    const book = await kind.open(context)
-    const place = mkdtempSync(join(tmpdir(), `braidclaw-${noun}-`))
-    let name: string
-    try {
-      const fetched = isRemote(from) ? await fetchFolder(loadSetup(context), from, join(place, noun)) : from
-      name = await book.install(fetched, from, replace)
-    } finally {
-      rmSync(place, { recursive: true, force: true })
-    }
-    const folder = book.sound(name)
-    if (!flags.json) context.process.stdout.write(`installed: ${folder.folder}\n`)
-    if (folder.state === 'approved' && !flags.json) context.process.stdout.write('it is approved already, with exactly these files\n')
-    else if (!(await approved(context, book, folder, flags)))
-      context.process.stderr.write(`it is not used yet; approve it with: ${approveLine(name)}\n`)
-  }
-
   /** Makes a command that changes what is kept of one folder. */
-  const change = (does: string, work: (book: Book, name: string) => Promise<unknown>, done: string) =>
+  const change = (does: string, work: (book: B, name: string) => Promise<unknown>, done: string) =>
     command({
-      args: known,
+      args,
       examples: [[sample, does]],
       async run(context, _flags, { name: named }) {
         const { book, name } = await open(context, named)
@@ -118,65 +134,62 @@ export function folderCommands<Content extends { readonly name: string }, Book e
       },
     })
 
-  const flags = { ...yesFlag, ...jsonFlag }
   return {
     show: command({
       flags: jsonFlag,
-      args: known,
+      args,
       examples: [[sample, 'what it may do, and what changed since it was approved']],
       async run(context, { json = false }, { name: named }) {
         const { book, name } = await open(context, named)
         if (json) return void context.process.stdout.write(`${JSON.stringify(kind.facts(book.find(name), book))}\n`)
         const folder = book.sound(name)
-        print(context, book, folder)
+        print(kind, context, { book, folder })
         const notice = kind.notice?.(folder)
         if (notice !== undefined) context.process.stdout.write(`${notice}\n`)
       },
     }),
     approve: command({
-      flags,
-      args: known,
+      ...{ flags, args, exits: [4] },
       examples: [
         [sample, 'shows what it may do and what changed, and asks'],
         [`${sample} --yes`, 'approves the files that are there now'],
       ],
-      exits: [4],
       async run(context, given, { name: named }) {
         const { book, name } = await open(context, named)
-        if (await approved(context, book, book.sound(name), given)) return
-        throw new CliExit(
-          exitCodes.approval_needed,
-          `error: nobody can be asked here; approve it with: ${approveLine(visible(named))} --yes`,
-        )
+        if (await approved(kind, context, { book, folder: book.sound(name), ...given })) return
+        const how = `braidclaw ${noun} approve ${visible(named)} --yes`
+        throw new CliExit(exitCodes.approval_needed, `error: nobody can be asked here; approve it with: ${how}`)
       },
     }),
-    install: command({
-      flags,
-      args: { source: { type: 'text', about: kind.sources } },
-      examples: [
-        [`./${sample}`, 'copies the folder, shows what it may do, and asks'],
-        [`./${sample} --yes`, 'approves it, too'],
-        [`git+https://example.org/${sample}.git#v1.0`, 'one commit of a repository'],
-        [`npm:${sample}@1.0.0`, 'a package, without its scripts'],
-      ],
-      exits: [3],
-      run: (context, given, { source }) => copied(context, given, isRemote(source) ? source : resolve(context.cwd, source)),
-    }),
+    install: installCommand(kind, flags),
     update: command({
-      flags,
-      args: known,
+      ...{ flags, args, exits: [3] },
       examples: [[sample, 'fetches it again from where it came, shows what changed, and asks']],
-      exits: [3],
       async run(context, given, { name: named }) {
         const { book, name } = await open(context, named)
         const { entry } = book.find(name)
-        if (entry?.source === undefined)
-          throw commandError(`${visible(named)} was not installed by a command; change its files, then approve it`)
-        return copied(context, given, entry.source, name)
+        if (entry?.source !== undefined) return copied(kind, context, { ...given, from: entry.source, replace: name })
+        throw commandError(`${visible(named)} was not installed by a command; change its files, then approve it`)
       },
     }),
     remove: change('deletes its folder and forgets the approval', (book, name) => book.remove(name), 'removed'),
     enable: change('it is used again', (book, name) => book.enable(name, true), 'enabled'),
     disable: change('it is not used any more', (book, name) => book.enable(name, false), 'disabled'),
   }
+}
+
+function installCommand<C extends Named, B extends FolderBook<C>>(kind: FolderCommands<C, B>, flags: typeof yesFlag & typeof jsonFlag) {
+  const { sample } = kind
+  return command({
+    ...{ flags, exits: [3] },
+    args: { source: { type: 'text', about: kind.sources } },
+    examples: [
+      [`./${sample}`, 'copies the folder, shows what it may do, and asks'],
+      [`./${sample} --yes`, 'approves it, too'],
+      [`git+https://example.org/${sample}.git#v1.0`, 'one commit of a repository'],
+      [`npm:${sample}@1.0.0`, 'a package, without its scripts'],
+    ],
+    run: (context, given, { source }) =>
+      copied(kind, context, { ...given, from: isRemote(source) ? source : resolve(context.cwd, source) }),
+  })
 }

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { CliContext } from '../../../channels/terminal/context.ts'
-import type { SkillFinding, SkillReview } from '../../../discovery/review/skill-review.ts'
+import type { SkillFinding, SkillReview } from '../../../discovery/skill-review.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
 import type { GuestFolder, SoundFolder } from '../../../host/toolset/guests/folders/folder-book.ts'

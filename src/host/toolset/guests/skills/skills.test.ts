@@ -108,6 +108,15 @@ test("the user's own skills are used as they are, and neither approved nor remov
   }
 })
 
+test('a folder that is not among the skills is not used, whoever wrote it', async () => {
+  using at = await stage()
+  const folder = at.put(join(at.home, '../downloads/notes'), 'notes')
+  expect(at.skills.skillState(folder)).toMatchObject({ origin: 'elsewhere', usable: false, why: `run: braidclaw skill add ${folder}` })
+  expect(at.skills.skillScripts(folder).ok).toBe(false)
+  symlinkSync(folder, at.put(join(at.cwd, '.agents/skills/own'), 'own').replace('/own', '/link'))
+  expect(at.skills.skillState(join(at.cwd, '.agents/skills/link')).usable).toBe(false)
+})
+
 test('a link to an added skill is the added skill, and a damaged book approves nothing', async () => {
   using at = await stage()
   await at.skills.install(at.put(at.from, 'notes'), at.from)

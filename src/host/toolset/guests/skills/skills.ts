@@ -3,11 +3,11 @@
  * project has. A changed file of an added skill disables it.
  */
 
-import { closeSync, constants, existsSync, fstatSync, lstatSync, openSync, readlinkSync, readSync, realpathSync } from 'node:fs'
+import { existsSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { createTrust } from '../../../../config/trust.ts'
-import { reviewSkill, type SkillFile, type SkillReview } from '../../../../discovery/review/skill-review.ts'
 import { loadSkillParser, maxSkillBytes, type ParseSkill, readSkills, type Skill } from '../../../../discovery/skill-files.ts'
+import { reviewSkill, type SkillFile, type SkillReview } from '../../../../discovery/skill-review.ts'
 import { isInside, openTextFiles } from '../../../../discovery/text-files.ts'
 import { grouped, visible } from '../../../../kit/text.ts'
 import { quoteText } from '../../../../security/command/syntax/quote.ts'
@@ -15,13 +15,13 @@ import type { Setup } from '../../../api.ts'
 import { FailureError } from '../../../failure.ts'
 import { openProjectFiles } from '../../../setup/project-files.ts'
 import { skillFolders } from '../../../setup/workspace-folder.ts'
-import { failure, openFolderBook } from '../folders/folder-book.ts'
+import { type FolderBook, failure, openFolderBook } from '../folders/folder-book.ts'
 import { readFolderFiles } from '../folders/folder-files.ts'
 
 /** `usable`: its text may instruct the model; otherwise it is data. `why` says what to do about a skill that may not. */
 export type SkillState = {
-  readonly origin: 'own' | 'added' | 'project'
-  readonly state: 'own' | 'trusted' | 'not trusted' | 'approved' | 'disabled' | 'changed' | 'not approved' | 'broken'
+  readonly origin: 'own' | 'added' | 'project' | 'elsewhere'
+  readonly state: 'own' | 'trusted' | 'not trusted' | 'not added' | 'approved' | 'disabled' | 'changed' | 'not approved' | 'broken'
   readonly usable: boolean
   readonly why?: string
 }
@@ -37,90 +37,27 @@ export type SkillContent = Skill & { readonly name: string }
 export async function openSkills(setup: Setup, workspace: string) {
   const { home } = setup.paths
   const parse = await loadSkillParser()
-  const root = join(realOf(join(home, 'skills')), 'added')
   const book = openFolderBook<SkillContent>({
-    home,
-    noun: 'skill',
-    book: join(home, 'skills', 'approved.json'),
-    root,
+    ...{ home, noun: 'skill', book: join(home, 'skills', 'approved.json'), root: join(realOf(join(home, 'skills')), 'added') },
     check: (folder, as, files) => checkSkill(parse, { folder, as, files }),
   })
-  const trusts = () => createTrust(setup.paths.trustedFolders).isTrusted(setup.config.copyOf ?? workspace)
-
-  /** Returns the name by which the book knows a folder: that of an added skill, or the real path. */
-  function nameOf(folder: string): string {
-    const real = realOf(folder)
-    return isInside(root, real) && real !== root ? relative(root, real) : real
-  }
-
-  function originOf(folder: string): SkillState['origin'] {
-    if (isInside(root, realOf(folder))) return 'added'
-    return isInside(workspace, folder) || isInside(workspace, realOf(folder)) ? 'project' : 'own'
-  }
-
-  /** Says whether the skill in this folder, an absolute path, may instruct the model. Never throws. */
-  function skillState(folder: string): SkillState {
-    const origin = originOf(folder)
-    if (origin === 'own') return { origin, state: 'own', usable: true }
-    if (origin === 'project') {
-      const why = `this folder is not trusted. Look at it, then: braidclaw trust ${visible(quoteText(setup.config.copyOf ?? workspace))}`
-      return trusts() ? { origin, state: 'trusted', usable: true } : { origin, state: 'not trusted', usable: false, why }
-    }
-    const { state, why } = stateInBook(folder)
-    return { origin, state, usable: state === 'approved', ...(state === 'approved' ? {} : { why }) }
-  }
-
-  function stateInBook(folder: string) {
-    const name = nameOf(folder)
-    const how = `look at it, then: braidclaw skill approve ${visible(quoteText(name))}`
-    try {
-      const skill = book.inspect(name)
-      const problems = skill.state === 'broken' ? skill.problems.map(visible).join('; ') : how
-      return { skill, state: skill.state, why: `${visible(basename(folder))} is ${skill.state}: ${problems}` }
-    } catch (error) {
-      if (!(error instanceof FailureError)) throw error
-      return { state: 'broken', why: error.message } as const
-    }
-  }
+  const states = createStates(setup, workspace, book)
+  const { originOf, skillState } = states
 
   /** @throws FailureError for a skill of the user's own */
-  function assertForeign(name: string): void {
+  function foreign(name: string): string {
     const { folder } = book.find(name)
-    if (originOf(folder) === 'own')
-      throw new FailureError('error', `${visible(folder)} is your own skill: it needs no approval, and only you remove its folder`)
+    if (originOf(folder) !== 'own') return name
+    throw new FailureError('error', `${visible(folder)} is your own skill: it needs no approval, and only you remove its folder`)
   }
 
   return {
     ...book,
-    approve(name: string, digest: string) {
-      assertForeign(name)
-      return book.approve(name, digest)
-    },
-    remove(name: string) {
-      assertForeign(name)
-      return book.remove(name)
-    },
-    nameOf,
-    skillState,
+    ...states,
+    approve: (name: string, digest: string) => book.approve(foreign(name), digest),
+    remove: (name: string) => book.remove(foreign(name)),
     /** Reads and reviews a folder, also one that is no sound skill. Never throws. */
     review: (folder: string) => reviewFolder(parse, folder),
-    /**
-     * Says whether programs of the skill may run, and from which folder: a private copy of the approved files, or the folder itself of a
-     * skill of the user's own. A project's skill needs an approval of its files besides the trust. Never throws.
-     */
-    skillScripts(folder: string): SkillScripts {
-      const { origin, usable, why = '' } = skillState(folder)
-      if (!usable) return { ok: false, why }
-      if (origin === 'own') return { ok: true, folder: realOf(folder) }
-      const { skill, state, why: whyNot } = stateInBook(folder)
-      if (skill === undefined || skill.state === 'broken' || state !== 'approved') return { ok: false, why: whyNot }
-      try {
-        return { ok: true, folder: book.copyOf(skill.folder, skill.files) }
-      } catch (error) {
-        if (!(error instanceof FailureError)) throw error
-        return { ok: false, why: error.message }
-      }
-    },
     /** Reads the skills of all folders, the strongest first. `notices` name what was left out, or is not as it should be. */
     async findAll() {
       const { skills, notices } = await readSkills(skillRoots(setup, workspace))
@@ -129,6 +66,71 @@ export async function openSkills(setup: Setup, workspace: string) {
       return { skills: known, notices: [...notices, ...disabled] }
     },
   }
+}
+
+function createStates(setup: Setup, workspace: string, book: FolderBook<SkillContent>) {
+  const { root } = book
+  const project = setup.config.copyOf ?? workspace
+
+  function originOf(folder: string): SkillState['origin'] {
+    const isIn = (place: string) => isInside(place, folder) || isInside(realOf(place), realOf(folder))
+    if (isIn(root)) return 'added'
+    if (isIn(workspace)) return 'project'
+    return skillFolders(setup, workspace).some(isIn) ? 'own' : 'elsewhere'
+  }
+
+  /** Returns the name by which the book knows a folder: that of an added skill, or the real path. */
+  function nameOf(folder: string): string {
+    const real = realOf(folder)
+    return isInside(root, real) && real !== root ? relative(root, real) : real
+  }
+
+  function inBook(folder: string) {
+    const name = nameOf(folder)
+    try {
+      const skill = book.inspect(name)
+      const how = `look at it, then: braidclaw skill approve ${visible(quoteText(name))}`
+      const why = skill.state === 'broken' ? skill.problems.map(visible).join('; ') : how
+      return { skill, state: skill.state, why: `${visible(basename(folder))} is ${skill.state}: ${why}` }
+    } catch (error) {
+      if (error instanceof FailureError) return { state: 'broken', why: error.message } as const
+      throw error
+    }
+  }
+
+  /** Says whether the skill in this folder, an absolute path, may instruct the model. Never throws. */
+  function skillState(folder: string): SkillState {
+    const origin = originOf(folder)
+    if (origin === 'own') return { origin, state: 'own', usable: true }
+    const not = (state: SkillState['state'], why: string) => ({ origin, state, usable: false, why })
+    if (origin === 'elsewhere') return not('not added', `run: braidclaw skill add ${visible(quoteText(folder))}`)
+    if (origin === 'project')
+      return createTrust(setup.paths.trustedFolders).isTrusted(project)
+        ? { origin, state: 'trusted', usable: true }
+        : not('not trusted', `this folder is not trusted. Look at it, then: braidclaw trust ${visible(quoteText(project))}`)
+    const { state, why } = inBook(folder)
+    return state === 'approved' ? { origin, state, usable: true } : not(state, why)
+  }
+
+  /**
+   * Says whether programs of the skill may run, and from which folder: a private copy of the approved files, or the folder itself of a
+   * skill of the user's own. A project's skill needs an approval of its files besides the trust. Never throws.
+   */
+  function skillScripts(folder: string): SkillScripts {
+    const { origin, usable, why = '' } = skillState(folder)
+    if (!usable) return { ok: false, why }
+    if (origin === 'own') return { ok: true, folder: realOf(folder) }
+    const { skill, why: whyNot } = inBook(folder)
+    if (skill?.state !== 'approved') return { ok: false, why: whyNot }
+    try {
+      return { ok: true, folder: book.copyOf(skill.folder, skill.files) }
+    } catch (error) {
+      if (error instanceof FailureError) return { ok: false, why: error.message }
+      throw error
+    }
+  }
+
+  return { originOf, nameOf, skillState, skillScripts }
 }
 
 /** Lists where skills are; those of the project are read by the rules of the gate. */
@@ -154,31 +156,21 @@ function checkSkill(parse: ParseSkill, { folder, as, files = readFolderFiles(fol
   return { manifest: { ...parsed, name: parsed.skill.name }, files }
 }
 
-const [mostFileBytes, mostReviewBytes] = [maxSkillBytes, 1_048_576]
+const mostReviewBytes = 1_048_576
 
 function reviewFolder(parse: ParseSkill, folder: string): SkillReview {
   const read = readFolderFiles(folder)
   if (!read.ok) return { ...reviewSkill(read.why, []), faults: [{ rule: 'files', path: '.', line: 0, why: read.why }] }
+  const texts = openTextFiles(folder)
   let left = mostReviewBytes
   const files = Object.entries(read.files).map(([path, known]): SkillFile => {
-    const kind = known.startsWith('x') ? 'program' : known.startsWith('l') ? 'link' : 'file'
-    const at = join(folder, path)
-    const content = kind === 'link' ? new TextEncoder().encode(readlinkSync(at)) : firstBytes(at, Math.min(left, mostFileBytes))
-    left -= content.length
-    return { path, kind, content, size: lstatSync(at).size }
+    if (known.startsWith('l')) return { path, kind: 'link', text: readlinkSync(join(folder, path)) }
+    const text = texts.readText(path, { maxBytes: Math.min(left, maxSkillBytes) })
+    left -= text.ok ? text.text.length : 0
+    return { ...text, path, kind: known.startsWith('x') ? 'program' : 'file' }
   })
-  const text = openTextFiles(folder).readText('SKILL.md', { maxBytes: maxSkillBytes })
-  return reviewSkill(text.ok ? parse(text.text, join(folder, 'SKILL.md')) : text.message, files)
-}
-
-function firstBytes(path: string, most: number): Uint8Array {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  try {
-    const bytes = new Uint8Array(Math.min(fstatSync(file).size, most))
-    return bytes.subarray(0, readSync(file, bytes))
-  } finally {
-    closeSync(file)
-  }
+  const skill = files.find(({ path }) => path === 'SKILL.md')?.text
+  return reviewSkill(skill === undefined ? 'it has no SKILL.md that is text' : parse(skill, join(folder, 'SKILL.md')), files)
 }
 
 function realOf(path: string): string {
