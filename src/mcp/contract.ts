@@ -10,7 +10,12 @@ export type McpTransport =
   | { readonly kind: 'stdio'; readonly argv: readonly string[]; readonly env: Readonly<Record<string, string>>; readonly cwd?: string }
   | { readonly kind: 'http' | 'sse'; readonly url: string; readonly headers: Readonly<Record<string, string>> }
 
-export type McpCommand = Extract<McpTransport, { kind: 'stdio' }>
+export type McpCommand = {
+  readonly kind: 'stdio'
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly cwd?: string
+}
 
 /** The names of lists, by which a server says that one changed. */
 export type McpListName = 'tools' | 'resources' | 'prompts'

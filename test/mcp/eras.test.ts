@@ -85,6 +85,12 @@ describe.each(kinds)('over %s', (_, protocol, to) => {
     expect(asked).toEqual(['Which colour?'])
   })
 
+  test('a model is not lent to the server, and the connection lives on', async () => {
+    const { text, isError } = await call('think')
+    expect({ text, isError }).toEqual({ text: expect.stringMatching(/sampling|Method not found/), isError: true })
+    expect((await call('echo', { message: 'well' })).text).toBe('well')
+  })
+
   test('a person who takes their time keeps no cancelled call open', async () => {
     const aborting = new AbortController()
     const elicit = () => {
@@ -194,6 +200,17 @@ describe('over HTTP', () => {
     dead = true
     expect((await connection.callTool('echo', {}, { signal: never() })).failed?.why).toMatch(/HTTP status 404/)
     expect(connection.closed.reason).toMatch(/HTTP status 404/)
+  })
+
+  test('the headers do not follow a redirect to another origin', async () => {
+    const seen: (string | null)[] = []
+    using elsewhere = serving((request) => {
+      seen.push(request.headers.get('x-key'))
+      return new Response('no', { status: 500 })
+    })
+    using server = serving(() => Response.redirect(elsewhere.to.url, 307))
+    expect((await failure(server.to)).why).not.toBe('none')
+    expect(seen).toEqual([])
   })
 
   test('a flood ends the connection', async () => {

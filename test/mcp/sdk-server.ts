@@ -32,6 +32,11 @@ export function createServer({ era }: { readonly era: 'legacy' | 'modern' }): Mc
         : text(JSON.stringify(answered))
     },
   )
+  server.registerTool('think', { description: 'asks the model' }, async (ctx) => {
+    const params = { messages: [{ role: 'user' as const, content: { type: 'text' as const, text: 'hi' } }], maxTokens: 1 }
+    if (era === 'legacy') return text(JSON.stringify(await ctx.mcpReq.requestSampling(params)))
+    return inputRequired({ inputRequests: { thought: { method: 'sampling/createMessage', params } } })
+  })
   server.registerTool('slow', { description: 'reports', inputSchema: z.object({}) }, async (_, ctx) => {
     const progressToken = ctx.mcpReq._meta?.progressToken ?? ''
     await ctx.mcpReq.notify({ method: 'notifications/progress', params: { progressToken, progress: 1, total: 2, message: 'half' } })

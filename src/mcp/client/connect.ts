@@ -1,6 +1,7 @@
 /** Connects to a server: first in the newest revision, then in an older one, and over the old HTTP transport where the server has only that. */
 
 import { Client, SdkHttpError } from '@modelcontextprotocol/client'
+import { aborted } from '../../kit/abort.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Connect, McpConnection, McpFailure, McpListName, McpPorts, McpServerInfo, McpTransport } from '../contract.ts'
 import { createConnection } from './connection.ts'
@@ -9,6 +10,7 @@ import { type Asker, answerTo } from './questions.ts'
 import { type Link, openLink, wasClosed } from './transports.ts'
 
 const lists: readonly McpListName[] = ['tools', 'resources', 'prompts']
+const changeMs = 250
 
 /** `older` says what is worth another attempt. */
 type Attempt = McpConnection | (McpFailure & { readonly older?: 'revision' | 'transport' | undefined })
@@ -18,14 +20,9 @@ export const connect: Connect = async (to, ports, signal) => {
   if (!('why' in first) || signal.aborted) return first
   const { older, ...failure } = first
   if (older === undefined) return failure
-  const second = await attempt({
-    to: older === 'transport' && to.kind === 'http' ? { ...to, kind: 'sse' } : to,
-    ports,
-    signal,
-    isOld: true,
-  })
-  if (!('why' in second)) return second
-  return older === 'transport' ? failure : { why: second.why }
+  const next: McpTransport = older === 'transport' && to.kind === 'http' ? { ...to, kind: 'sse' } : to
+  const second = await attempt({ to: next, ports, signal, isOld: true })
+  return 'why' in second && older === 'transport' ? failure : second
 }
 
 type Attempting = { readonly to: McpTransport; readonly ports: McpPorts; readonly signal: AbortSignal; readonly isOld?: boolean }
@@ -53,12 +50,11 @@ async function attempt({ to, ports, signal, isOld = to.kind === 'sse' }: Attempt
   }
   let link: Link | undefined
   const late = AbortSignal.timeout(timeoutMs)
-  const limit = AbortSignal.any([signal, late, over.signal])
+  const limit = AbortSignal.any([signal, late])
   try {
     link = openLink(to, ports, stopped)
-    const ended = Promise.withResolvers<never>()
-    limit.addEventListener('abort', () => ended.reject(new Error(String(limit.reason))), { once: true })
-    await Promise.race([client.connect(link.transport, { timeout: timeoutMs }), ended.promise])
+    const connected = client.connect(link.transport, { timeout: timeoutMs }).then(() => true)
+    if (!(await Promise.race([connected, aborted(limit)]))) throw new Error(String(limit.reason))
     return createConnection({ client, link, ports, askers, changes, closed: over.signal, server: serverOf(client) })
   } catch (error) {
     const died = state.died === wasClosed ? undefined : state.died
@@ -88,38 +84,33 @@ function serverOf(client: Client): McpServerInfo {
   }
 }
 
-const [changeMs, shortestTtlMs] = [250, 30_000]
-
-/** Gathers the reports that a list changed, and passes each list on once in a while. */
-export type Changes = ReturnType<typeof createChanges>
-
+/**
+ * Tells listeners that a list changed: of the first report at once, because the next call may be of a tool that is no longer what it was, and
+ * then at most once in `changeMs`.
+ */
 function createChanges(over: AbortSignal) {
   const listeners: ((list: McpListName) => void)[] = []
-  const timers = new Map<string, ReturnType<typeof setTimeout>>()
-  const again = new Set<McpListName>()
+  const [waiting, again] = [new Set<string>(), new Set<McpListName>()]
   function after(ms: number, key: string, act: () => void): void {
-    if (timers.has(key) || over.aborted) return
-    const timer = setTimeout(() => {
-      timers.delete(key)
+    if (waiting.has(key)) return
+    waiting.add(key)
+    const end = () => {
+      waiting.delete(key)
       if (!over.aborted) act()
-    }, ms)
-    timer.unref()
-    timers.set(key, timer)
+    }
+    setTimeout(end, ms).unref()
   }
-  const tell = (list: McpListName) => {
-    for (const listener of listeners) listener(list)
+  function tell(list: McpListName): void {
+    if (!over.aborted) for (const listener of listeners) listener(list)
   }
-  /** Tells of the first change at once, because the next call may be of a tool that is no longer what it was; then at most one in `changeMs`. */
   function report(list: McpListName): void {
-    if (timers.has(list)) return void again.add(list)
+    if (waiting.has(list)) return void again.add(list)
     after(changeMs, list, () => again.delete(list) && report(list))
-    if (!over.aborted) tell(list)
+    tell(list)
   }
   return {
     listen: (listener: (list: McpListName) => void) => void listeners.push(listener),
     report,
-    /** A list that lives for no time at all is read whenever it is needed. */
-    expireAfter: (list: McpListName, ttlMs: number) =>
-      ttlMs > 0 && ttlMs < 2 ** 31 && after(Math.max(ttlMs, shortestTtlMs), `${list} ttl`, () => tell(list)),
+    expireAfter: (list: McpListName, ms: number) => after(ms, `${list} ttl`, () => tell(list)),
   }
 }

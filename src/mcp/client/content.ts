@@ -3,30 +3,29 @@
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/client/validators/ajv'
 import { capText } from '../../kit/content/output-limit.ts'
 import { pictureKind } from '../../kit/content/picture-kind.ts'
+import { errorText } from '../../kit/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
 import type { Picture } from '../../runtime/port.ts'
 import type { McpContent, McpFailure } from '../contract.ts'
+import { isShallow } from './definitions.ts'
 
 const [mostPictures, mostPictureBytes] = [8, 5 * 1024 * 1024]
 
+export type RawAnswer = { readonly [key: string]: unknown }
 /** `notes` are ours: what happened besides. */
-export type Blocks = {
-  readonly blocks: readonly unknown[]
-  readonly structured?: unknown
-  readonly isError?: unknown
-  readonly notes?: readonly string[]
-}
+type Answered = { readonly answer: RawAnswer; readonly member: string; readonly notes: readonly string[] }
 
-export function contentOf({ blocks, structured, isError, notes = [] }: Blocks, maxBytes: number): McpContent {
+export function contentOf({ answer, member, notes }: Answered, maxBytes: number): McpContent {
+  const { [member]: blocks, structuredContent, isError } = answer
   const pictures: Picture[] = []
-  const texts = blocks.map((block) => textOf(isObject(block) ? block : {}, pictures))
-  const json = structured === undefined ? '' : JSON.stringify(structured)
+  const texts = (Array.isArray(blocks) ? blocks : []).map((block) => textOf(isObject(block) ? block : {}, pictures))
+  const json = structuredContent === undefined ? '' : JSON.stringify(structuredContent)
   if (texts.length === 0) texts.push(json)
   return {
     text: capText([...texts, ...notes.map((note) => `[${note}]`)].join('\n'), maxBytes),
     pictures,
-    ...(json !== '' && json.length <= maxBytes && { structured: structured as Json }),
+    ...(json !== '' && json.length <= maxBytes && isShallow(structuredContent) && { structured: structuredContent as Json }),
     isError: isError === true,
   }
 }
@@ -54,39 +53,27 @@ function textOf(block: { readonly [key: string]: unknown }, pictures: Picture[])
   return `[picture ${pictures.length}: ${kind.type}]`
 }
 
-/** Returns a function that says why a result breaks the promise of its tool. A schema is compiled once. */
-export function createOutputCheck(): (schema: JsonObject, result: { readonly [key: string]: unknown }) => string | undefined {
+/**
+ * Returns a function that says why a result breaks the promise of its tool. A schema is compiled once. A server chooses the schema and the
+ * data, so rules that can take as long as it likes (regular expressions, a search for equals) are not checked, and their schema neither.
+ */
+export function createOutputCheck(): (schema: JsonObject, answer: RawAnswer) => string | undefined {
   const validator = new AjvJsonSchemaValidator()
   const compiled = new WeakMap<JsonObject, ReturnType<typeof validator.getValidator>>()
-  const compile = (schema: JsonObject) => {
-    const check = validator.getValidator(withoutSlowRules(schema) as JsonObject)
-    compiled.set(schema, check)
-    return check
-  }
   return (schema, { structuredContent, isError }) => {
     if (isError === true) return undefined
     if (structuredContent === undefined) return 'it promised structured content and sent none'
     try {
-      const outcome = (compiled.get(schema) ?? compile(schema))(structuredContent)
+      const known = compiled.get(schema)
+      if (known === undefined && slowRules.test(JSON.stringify(schema))) return undefined
+      const validate = known ?? validator.getValidator(schema)
+      compiled.set(schema, validate)
+      const outcome = validate(structuredContent)
       return outcome.valid ? undefined : `its result does not fit its own outputSchema: ${outcome.errorMessage}`
     } catch (error) {
-      return `its outputSchema is not usable: ${error instanceof Error ? error.message : String(error)}`
+      return `its outputSchema is not usable: ${errorText(error)}`
     }
   }
 }
 
-/** A server chooses the schema and the data: a regular expression, or a search for equals, could then take as long as it likes. */
-function withoutSlowRules(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withoutSlowRules)
-  if (!isObject(schema)) return schema
-  const patterns = isObject(schema.patternProperties)
-  const rules = Object.entries(schema).flatMap(([key, value]) => {
-    // A property may have the name of a rule: its value is a schema then.
-    if (typeof value !== 'object' && slowRules.has(key)) return []
-    if (patterns && (key === 'patternProperties' || key === 'additionalProperties')) return []
-    return [[key, key === 'const' || key === 'enum' ? value : withoutSlowRules(value)]]
-  })
-  return Object.fromEntries(rules)
-}
-
-const slowRules = new Set(['pattern', 'uniqueItems', 'format'])
+const slowRules = /"(pattern|patternProperties|uniqueItems)":/

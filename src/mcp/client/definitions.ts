@@ -1,11 +1,11 @@
 /** Reads the lists of a server, all pages, and refuses each definition that nobody could judge, without losing the others. */
 
 import { isJsonObject, isObject, type JsonObject } from '../../kit/json.ts'
-import { quote, visible } from '../../kit/text.ts'
+import { cut, quote, visible } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
 import type { McpFailure, McpList, McpPromptDefinition, McpResourceDefinition, McpToolDefinition } from '../contract.ts'
 
-const [mostPages, mostBytes, mostNameLength, mostDescriptionLength] = [64, 4 * 1024 * 1024, 256, 32_768]
+const [mostPages, mostBytes, mostNameLength, mostDefinitionBytes] = [64, 4 * 1024 * 1024, 2_048, 65_536]
 
 export type Page = { readonly [key: string]: unknown; readonly nextCursor?: string | undefined; readonly ttlMs?: unknown }
 export type RawList = { readonly items: readonly unknown[]; readonly ttlMs: number }
@@ -31,14 +31,13 @@ export async function allPages(member: string, page: (cursor: string | undefined
 /** `define` returns the definition, or why there is none. */
 export function definitionsOf<T>(items: readonly unknown[], define: (item: JsonObject) => T | string): McpList<T> {
   const defined = new Map<string, T>()
-  const refused: McpList<T>['refused'][number][] = []
+  const refused: { readonly name: string; readonly why: string }[] = []
   for (const item of items) {
     const raw = isJsonObject(item) ? item : {}
-    const name = text(raw.name)
-    const key = text(raw.uri) || text(raw.uriTemplate) || name
-    const made = whyNoName(name) ?? whyNoName(key) ?? whyNoDescription(raw) ?? define(raw)
+    const key = text(raw.uri ?? raw.uriTemplate ?? raw.name)
+    const made = whyNoDefinition(raw, key) ?? define(raw)
     const why = defined.has(key) && typeof made !== 'string' ? 'another one has this name' : made
-    if (typeof why === 'string') refused.push({ name: visible(key).slice(0, mostNameLength), why })
+    if (typeof why === 'string') refused.push({ name: cut(visible(key), 200), why })
     else defined.set(key, why)
   }
   return { items: [...defined.values()], refused }
@@ -48,42 +47,37 @@ function text(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
+function whyNoDefinition(raw: JsonObject, key: string): string | undefined {
+  const { length } = JSON.stringify(raw)
+  if (length > mostDefinitionBytes) return `its definition has ${length} bytes, more than ${mostDefinitionBytes}`
+  if (!isShallow(raw)) return 'its definition is nested too deeply'
+  return whyNoName(text(raw.name)) ?? whyNoName(key)
+}
+
+/** Tells whether a value is nested so little that code may read it by recursion. */
+export function isShallow(value: unknown, levels = 64): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  return levels > 0 && Object.values(value).every((member) => isShallow(member, levels - 1))
+}
+
 function whyNoName(name: string): string | undefined {
   if (name === '') return 'it has no name'
-  if (name.length > mostNameLength * 8) return `its name has ${name.length} characters`
+  if (name.length > mostNameLength) return `its name has ${name.length} characters`
   return visible(name) === name ? undefined : 'its name has hidden or control characters'
 }
 
-function whyNoDescription({ description }: JsonObject): string | undefined {
-  const { length } = text(description)
-  return length <= mostDescriptionLength ? undefined : `its description has ${length} characters, more than ${mostDescriptionLength}`
-}
-
 export function toolOf({ name, title, description, inputSchema, outputSchema, annotations }: JsonObject): McpToolDefinition | string {
-  if (text(name).length > mostNameLength) return `its name has ${text(name).length} characters`
   if (!isSchema(inputSchema)) return 'its inputSchema describes no object'
-  const why =
-    whyNoSchema('inputSchema', inputSchema) ?? (isJsonObject(outputSchema) ? whyNoSchema('outputSchema', outputSchema) : undefined)
-  return (
-    why ?? {
-      name: text(name),
-      ...(typeof title === 'string' && { title }),
-      description: text(description),
-      inputSchema,
-      ...(isJsonObject(outputSchema) && { outputSchema }),
-      ...(isJsonObject(annotations) && { annotations }),
-    }
-  )
+  const output = isJsonObject(outputSchema) ? { outputSchema } : {}
+  const why = whyNoSchema('inputSchema', inputSchema) ?? whyNoSchema('outputSchema', output.outputSchema)
+  if (why !== undefined) return why
+  const more = { ...(typeof title === 'string' && { title }), ...(isJsonObject(annotations) && { annotations }) }
+  return { name: text(name), description: text(description), inputSchema, ...output, ...more }
 }
 
-export function resourceOf({ uri, uriTemplate, name, description, mimeType }: JsonObject): McpResourceDefinition | string {
-  return {
-    uri: text(uri) || text(uriTemplate),
-    name: text(name),
-    description: text(description),
-    ...(typeof mimeType === 'string' && { mimeType }),
-    isTemplate: typeof uri !== 'string',
-  }
+export function resourceOf({ uri, uriTemplate, name, description, mimeType }: JsonObject): McpResourceDefinition {
+  const type = typeof mimeType === 'string' ? { mimeType } : {}
+  return { uri: text(uri ?? uriTemplate), name: text(name), description: text(description), ...type, isTemplate: uri === undefined }
 }
 
 export function promptOf({ name, description, arguments: given }: JsonObject): McpPromptDefinition | string {
@@ -97,12 +91,12 @@ function isSchema(value: unknown): value is Schema {
   return isObject(value) && value.type === 'object'
 }
 
-const [mostSchemaBytes, mostDepth, mostParts] = [65_536, 32, 10_000]
+const [mostDepth, mostParts] = [32, 10_000]
 /** Their values are data, in which a "$ref" means nothing. */
 const dataKeys = new Set(['const', 'enum', 'default', 'examples'])
 
 /** A schema that leads back to itself, outside, or to ever more parts would cost whoever reads or checks it without end. */
-function whyNoSchema(name: string, schema: object): string | undefined {
+function whyNoSchema(name: string, schema: object | undefined): string | undefined {
   let parts = 0
   function visit(value: unknown, depth: number, refs: readonly string[]): string | undefined {
     if (typeof value !== 'object' || value === null) return undefined
@@ -124,7 +118,6 @@ function whyNoSchema(name: string, schema: object): string | undefined {
     )
     return target === undefined ? `refers to ${quote(ref)}, which it does not contain` : visit(target, depth + 1, [...refs, ref])
   }
-  const { length } = JSON.stringify(schema)
-  const why = length > mostSchemaBytes ? `has ${length} bytes, more than ${mostSchemaBytes}` : visit(schema, 0, ['#'])
+  const why = visit(schema, 0, ['#'])
   return why === undefined ? undefined : `its ${name} ${why}`
 }

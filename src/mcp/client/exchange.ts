@@ -7,10 +7,8 @@ import { cut, visible } from '../../kit/text.ts'
 import type { McpFailure } from '../contract.ts'
 import type { Link } from './transports.ts'
 
-export type Exchange = ReturnType<typeof createExchange>
-
-/** `rest` is passed to each request; `hold(true)` stops the clock, `hold(false)` starts it again. */
-export type Asking = { readonly rest: { readonly signal: AbortSignal; readonly timeout: number }; hold(waits: boolean): void }
+/** `limits` are passed to each request; `hold(true)` stops the clock, `hold(false)` starts it again. */
+export type TimedRequest = { readonly limits: { readonly signal: AbortSignal; readonly timeout: number }; hold(waits: boolean): void }
 type Ends = { readonly client: Client; readonly link: Link; readonly closed: AbortSignal }
 
 const [forever, pingMs] = [2 ** 31 - 1, 5_000]
@@ -23,11 +21,16 @@ export function createExchange({ client, link, closed }: Ends) {
     const isModern = client.getProtocolEra() === 'modern'
     const alive = isModern ? client.discover({ timeout: pingMs }) : client.ping({ timeout: pingMs })
     await alive.catch((error: unknown) => {
-      if (isTimeout(error)) link.stop('it answered neither a cancelled call nor the question whether it is well')
+      const isSilent = error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout
+      if (isSilent) link.stop('it answered neither a cancelled call nor the question whether it is well')
     })
   }
 
-  return async function exchange<T>(signal: AbortSignal, idleMs: number, work: (asking: Asking) => Promise<T>): Promise<T | McpFailure> {
+  return async function exchange<T>(
+    signal: AbortSignal,
+    idleMs: number,
+    work: (asking: TimedRequest) => Promise<T>,
+  ): Promise<T | McpFailure> {
     if (closed.aborted) return { why: String(closed.reason) }
     if (open++ === 0) link.expect()
     const late = new AbortController()
@@ -40,7 +43,7 @@ export function createExchange({ client, link, closed }: Ends) {
     const over = AbortSignal.any([signal, late.signal, closed])
     try {
       return await Promise.race([
-        work({ rest: { signal: over, timeout: forever }, hold }),
+        work({ limits: { signal: over, timeout: forever }, hold }),
         aborted(over).then(() => {
           throw new Error('it ended')
         }),
@@ -61,14 +64,10 @@ export function createExchange({ client, link, closed }: Ends) {
   }
 }
 
-function isTimeout(error: unknown): boolean {
-  return error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout
-}
-
 /** The way to the server is broken, or it has forgotten the session: only another connection helps. */
 function isBroken(error: unknown): boolean {
   if (error instanceof SdkHttpError) return error.data.status === 404
-  return !(error instanceof SdkError || error instanceof ProtocolError || error instanceof UnauthorizedError)
+  return ![SdkError, ProtocolError, UnauthorizedError, RangeError].some((kind) => error instanceof kind)
 }
 
 /** Says in a sentence that begins with "it" what the server, or the way to it, did. */
@@ -76,6 +75,7 @@ export function failureOf(error: unknown): McpFailure {
   const status = error instanceof SdkHttpError ? error.data.status : undefined
   if (error instanceof UnauthorizedError || status === 401 || status === 403) return { why: 'it asks for a login', needsLogin: true }
   if (status !== undefined) return { why: `it answered with HTTP status ${status}; check its address` }
+  if (error instanceof RangeError) return { why: 'it answered with data that is nested too deeply to be read' }
   const said = cut(visible(errorText(error)), 300)
   if (error instanceof ProtocolError) return { why: `it answered with the error ${error.code}: ${said}` }
   const isUnreached = !(error instanceof SdkError) || /probe failed: (?!the server)/.test(said)

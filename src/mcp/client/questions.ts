@@ -1,5 +1,7 @@
 /** Passes a question of a server on to a person, unless it asks for a secret. */
 
+import { SdkError, SdkErrorCode } from '@modelcontextprotocol/client'
+import { sleep } from '../../kit/abort.ts'
 import { isObject } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
 import type { Schema } from '../../runtime/port.ts'
@@ -13,13 +15,32 @@ export type Asker = {
   hold(waits: boolean): void
 }
 
-export type Answer = { readonly action: 'accept' | 'decline' | 'cancel'; readonly content?: { [key: string]: never } }
+type Elicited = { readonly action: 'accept' | 'decline' | 'cancel'; readonly content?: { [key: string]: never } }
+
+/**
+ * Answers the questions that a request led to, one after the other: a person can answer only one at a time.
+ * @throws SdkError that says what servers may not ask
+ */
+export async function answersTo(requests: unknown, asker: Asker): Promise<object> {
+  const answers: [string, Elicited][] = []
+  const entries = Object.entries(isObject(requests) ? requests : {})
+  if (entries.length === 0) await sleep(pauseMs, asker.signal)
+  for (const [key, request] of entries) {
+    const { method, params } = isObject(request) ? request : {}
+    if (method !== 'elicitation/create')
+      throw new SdkError(SdkErrorCode.CapabilityNotSupported, `it asks for ${quote(method)}, which servers are not offered`)
+    answers.push([key, await answerTo(params, asker)])
+  }
+  return Object.fromEntries(answers)
+}
+
+const pauseMs = 250
 
 /** @param asker undefined when nobody knows which call the question belongs to */
-export async function answerTo(params: unknown, asker: Asker | undefined): Promise<Answer> {
+export async function answerTo(params: unknown, asker: Asker | undefined): Promise<Elicited> {
   const { message, requestedSchema, mode } = isObject(params) ? params : {}
   const text = typeof message === 'string' ? message.slice(0, 2_000) : ''
-  const refuse = (why: string): Answer => {
+  const refuse = (why: string): Elicited => {
     asker?.notes.push(`the server asked ${quote(text)}, which was declined: ${why}`)
     return { action: 'decline' }
   }
@@ -31,7 +52,7 @@ export async function answerTo(params: unknown, asker: Asker | undefined): Promi
   if (asker.elicit === undefined) return refuse('nobody can be asked here')
   asker.hold(true)
   try {
-    return (await asker.elicit({ message: text, schema: requestedSchema as Schema, signal: asker.signal })) as Answer
+    return (await asker.elicit({ message: text, schema: requestedSchema as Schema, signal: asker.signal })) as Elicited
   } catch {
     return { action: 'cancel' }
   } finally {
@@ -50,8 +71,9 @@ function secretIn(message: string, fields: { readonly [name: string]: unknown })
 
 /** `apiKey`, `API_KEY` and `api​key` read "api key". */
 function plain(text: string): string {
-  const seen = text.normalize('NFKC').replace(/\p{Default_Ignorable_Code_Point}/gu, '')
-  return seen
+  return text
+    .normalize('NFKC')
+    .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
     .replace(/[_\W]+/g, ' ')
     .toLowerCase()

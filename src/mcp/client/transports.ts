@@ -73,9 +73,12 @@ const mostBytes = 64 * 1024 * 1024
 
 function openHttp(to: Exclude<McpTransport, McpCommand>, ports: McpPorts, onStop: OnStop): Link {
   let bytes = 0
+  let isOver = false
   const { promise: ended, resolve } = Promise.withResolvers<void>()
 
   function stop(why: string): void {
+    if (isOver) return
+    isOver = true
     onStop(why)
     const isSession = transport instanceof StreamableHTTPClientTransport && transport.sessionId !== undefined
     const leave = isSession ? Promise.race([transport.terminateSession(), Bun.sleep(1_000)]) : Promise.resolve()
