@@ -97,7 +97,7 @@ type Layers = Pick<LayerContext, 'table'> & {
 
 function finish(input: LoadInput, { table, user, project, envFile, environment, agents, agent, flags, backend, base }: Layers): Loaded {
   const own = overlay(base, user.entries)
-  const merged = project.entries.size === 0 ? { entries: own, problems: [] } : overlaid(table, own, project.entries)
+  const merged = project.entries.size === 0 ? { entries: own, problems: [], notices: [] } : overlaid(table, own, project.entries)
   const shared = { ...merged, entries: withOnlyProvider(merged.entries) }
   const names = () => [...new Set([...providerNames(withProviderDefaults(shared.entries)), ...knownNames])]
   const standing = shared.entries.get('default_provider')?.value
@@ -120,9 +120,7 @@ function finish(input: LoadInput, { table, user, project, envFile, environment, 
   ]
   const problems = [...direct, ...(broken ? [] : found())]
   if (problems.length > 0) return { ok: false, problems: inOrder(problems) }
-  const twice = [...project.entries.keys()].filter((key) => key.startsWith(serverPrefix) && user.entries.has(key))
-  const nearer = twice.map((key) => `${key} of ${project.entries.get(key)?.origin.where} counts, not the one of your own file`)
-  const notices = [...layers.flatMap((layer) => layer.notices), ...nearer]
+  const notices = [...layers.flatMap((layer) => layer.notices), ...shared.notices]
   return {
     ok: true,
     config: assemble({ entries, agents: agents.agents, channels: input.channels }),

@@ -212,9 +212,9 @@ export function rowsOfKind(kind: string | undefined): Rows | undefined {
   return kinds.find((each) => each.kind === kind)?.settings
 }
 
-/** `providers.models.local.kind` → `providers.models.*.kind`. */
+/** `providers.models.local.kind` → `providers.models.*.kind`, `mcp.servers.notes` → `mcp.servers.*`. */
 export function patternOf(key: string): string {
-  return key.replace(/^providers\.models\.[^.]+/, 'providers.models.*')
+  return key.replace(/^(providers\.models|mcp\.servers)\.[^.]+/, '$1.*')
 }
 
 /** Returns the last part of a dotted key. */

@@ -30,7 +30,7 @@ const thorough = [
 ]
 
 async function run(scenario: string): Promise<{ readonly code: number; readonly said: string }> {
-  const command = `${process.execPath} ${join(import.meta.dir, 'conformance-auth-client.ts')}`
+  const command = `${process.execPath} ${join(import.meta.dir, 'conformance-login-client.ts')}`
   const child = Bun.spawn([process.execPath, conformance, 'client', '--command', command, '--scenario', `auth/${scenario}`], {
     cwd: folder,
     env: { ...process.env, TMPDIR: folder },

@@ -19,15 +19,22 @@ export const echo = {
   name: 'echo',
   description: 'Says the text again',
   inputSchema: { type: 'object', properties: { text: { type: 'string' } } },
-}
+} as const
 
 const own = join(import.meta.dir, 'small-server.mjs')
 
-type StageOptions = { readonly config?: string; readonly env?: { readonly [name: string]: string }; readonly sandbox?: SandboxKind }
+type StageOptions = {
+  readonly config?: string
+  readonly env?: { readonly [name: string]: string }
+  readonly sandbox?: SandboxKind
+  /** The home of a person that is there already, with its workspace. */
+  readonly at?: { readonly home: string; readonly workspace: string }
+}
 
-export function guestStage({ config = '', env = {}, sandbox = 'auto' }: StageOptions = {}) {
+export function guestStage({ config = '', env = {}, sandbox = 'auto', at }: StageOptions = {}) {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'braidclaw-mcp-')))
-  const [user, workspace, servers] = [join(root, 'home'), join(root, 'ws'), join(root, 'servers')]
+  const { home: user, workspace } = at ?? { home: join(root, 'home'), workspace: join(root, 'ws') }
+  const servers = join(root, 'servers')
   const home = join(user, '.braidclaw')
   for (const path of [workspace, home, servers]) mkdirSync(path, { recursive: true })
   writeFileSync(join(home, 'config.toml'), `workspace_dir = "${workspace}"\n${config}`)

@@ -138,7 +138,7 @@ describe.if(needs('bwrap', 'node'))('what changes after the yes', () => {
     const shown = await stage.add('small', stage.small('small'))
     stage.small('small', [named('echo', 'Something else')])
     await stage.mcp().probe('small', signal())
-    expect(stage.mcp().approve('small', shown)).rejects.toThrow('changed while it was shown; nothing was approved')
+    await expect(stage.mcp().approve('small', shown)).rejects.toThrow('changed while it was shown; nothing was approved')
   })
 })
 

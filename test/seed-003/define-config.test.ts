@@ -76,7 +76,7 @@ test.if(needs('bwrap'))('the listing is refused before the folder is trusted, an
   await home.run(['trust', home.workspace])
   const validated = await home.run(['config', 'validate'], { cwd: home.workspace })
   expect(validated.stdout).toStartWith(`${path} is valid\n`)
-  const idle = ['agent.name (', 'mcp.servers (MCP servers are configured but not supported yet)', 'skills.root (not supported yet)']
+  const idle = ['agent.name (', 'skills.root (not supported yet)']
   for (const what of idle) expect(validated.stderr).toContain(what)
   expect(validated.stderr).not.toContain('sandbox.')
   const shown = async (mode: string) =>

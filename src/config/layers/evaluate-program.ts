@@ -61,7 +61,7 @@ const part = <Members extends z.ZodRawShape>(members: Members) => z.strictObject
 const texts = z.array(text)
 const named = z.record(z.string(), z.string())
 const server = z
-  .strictObject({ id: text.regex(/^[\w-]{1,64}$/), name: text, transport: z.enum(['http', 'stdio']) })
+  .strictObject({ id: z.string().regex(/^[\w-]{1,64}$/), name: text, transport: z.enum(['http', 'stdio']) })
   .extend({ url: z.optional(text), command: z.optional(texts), auth: z.optional(z.record(z.string(), z.unknown())) })
   .extend({ args: z.optional(texts), env: z.optional(named), headers: z.optional(named) })
   .extend({ permissions: z.optional(part({ files: z.enum(['none', 'read', 'write']), folders: texts, hosts: texts, variables: texts })) })

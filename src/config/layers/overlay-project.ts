@@ -1,18 +1,14 @@
 /** Merges the settings of a project's own file over the user's: most may only be made stricter there. */
 
 import type { ConfigProblem } from '../config.ts'
-import { providerPrefix, type Setting, settingOf, type Table } from '../table.ts'
+import { providerPrefix, type Setting, serverPrefix, settingOf, type Table } from '../table.ts'
 import { quote, shown } from '../text/toml.ts'
-import { type ConfigEntry, type Entries, isStrings } from './entries.ts'
+import { type ConfigEntry, type Entries, isStrings, type Layer } from './entries.ts'
 
 type Weighed = { readonly entry: ConfigEntry } | { readonly why: string }
 
 /** Merges the project's entries over the user's. Refused entries become problems, because ignoring them silently would mislead the user. */
-export function overlayProject(
-  table: Table,
-  base: Entries,
-  project: Entries,
-): { readonly entries: Entries; readonly problems: readonly ConfigProblem[] } {
+export function overlayProject(table: Table, base: Entries, project: Entries): Layer {
   const merged = new Map(base)
   const problems: ConfigProblem[] = []
   for (const [key, entry] of project) {
@@ -20,7 +16,12 @@ export function overlayProject(
     if ('entry' in weighed) merged.set(key, weighed.entry)
     else problems.push({ file: entry.origin.where, line: entry.origin.line, column: entry.origin.column, key, message: weighed.why })
   }
-  return { entries: merged, problems }
+  const twice = [...project].filter(([key]) => key.startsWith(serverPrefix) && base.has(key))
+  return {
+    entries: merged,
+    problems,
+    notices: twice.map(([key, { origin }]) => `${key} of ${origin.where} counts, not the one of your own file`),
+  }
 }
 
 /** Refuses every key whose row does not allow it: a row without a `project` field permits nothing. */

@@ -122,6 +122,8 @@ tools_allow = ["time"]
 autonomy = "readonly"
 memory = "own"
 folder = "/plugins"
+[mcp.servers]
+notes = { command = "notes", args = ["-v"] }
 [channels.discord]
 enabled = true
 token_env = "BOT"

@@ -24,18 +24,9 @@ import type { ToolRuntime, ToolSelection } from '../toolset/contract.ts'
 import type { openHooks } from '../toolset/guests/hooks/open-hooks.ts'
 import type { ToolLimit } from '../toolset/guests/skills/tool-limit.ts'
 import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
-import {
-  builtInNames,
-  builtInTools,
-  hasStandingTools,
-  hasTools,
-  warnOfUnknown,
-  withContractRefusals,
-  withNamedCalls,
-} from '../toolset/tool-selection.ts'
+import { builtInNames, builtInTools, hasStandingTools, hasTools, warnOfUnknown } from '../toolset/tool-selection.ts'
 import { type Begun, conversationFor } from './find-conversation.ts'
 import { createPromptBuilder } from './prompt-builder.ts'
-import type { ProofContext } from './proof-check.ts'
 import { createTurns } from './turns.ts'
 
 export type RunContext = {
@@ -73,8 +64,8 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const answering = withAnswerRoom(asked, window)
   const running: { agent?: Agent; preparing?: Promise<void>; closed?: true } = {}
   const thinking = hasTools(tools) ? whileThinking(answering, prepareTools) : answering
-  const prepared = tools.more ? withNamedCalls(thinking) : thinking
-  const provider = tools.refusals ? withContractRefusals(prepared) : prepared
+  const prepared = tools.more ? (await executables()).withNamedCalls(thinking) : thinking
+  const provider = tools.refusals ? (await executables()).withContractRefusals(prepared) : prepared
   log('info', 'provider selected', { provider: provider.name, model: config.defaultModel })
   const request: ConversationRequest = { ...options, conversation: which }
   const instructions = instructionsFor(setup, request, workspace)
@@ -124,7 +115,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     return { memory, payer, meter: (await metersOf(home, { ...setup, shared: options.budget }, payer))() }
   }
   const sideModel = async () => (await sideCalls()).counted(answering, await counting())
-  const further = config.proofOfDoneModel ? (await proofChecks()).claimFinder(sideModel, config.defaultModel) : undefined
+  const further = config.proofOfDoneModel ? await finderOf(sideModel, config.defaultModel) : undefined
   const agent = await runnerOf(opening, { begun, provider, window, toolRuntime, further, opening: prompts.next })
   running.agent = agent
   const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce, hooks })
@@ -246,7 +237,7 @@ type Runner = {
   readonly provider: Provider
   readonly window: ModelWindow
   readonly toolRuntime: Lazy<ToolRuntime>
-  readonly further: ProofContext['further']
+  readonly further: Awaited<ReturnType<typeof finderOf>> | undefined
   readonly opening: Parameters<typeof createRunner>[0]['opening']
 }
 
@@ -270,7 +261,7 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
     limits: runLimits(config, profile.setup.access),
     ...(await rulesFor(profile)),
     threads: options.threads ?? [],
-    checks: config.proofOfDone === 'require' ? (await proofChecks()).withProof(about) : options.checks,
+    checks: config.proofOfDone === 'require' ? (await proofs()).withProof(about) : options.checks,
     approvalTtlMs: 600_000,
     model: config.defaultModel,
     async opening(continues, allowedTools) {
@@ -323,8 +314,8 @@ const claiming =
 
 const proofs = () => import('../records/claims/proof-of-run.ts')
 
-/** Imported only where a setting asks for it. */
-const proofChecks = () => import('./proof-check.ts')
+const finderOf = async (sideModel: () => Promise<Provider>, model: string) =>
+  (await import('../records/claims/model-claims.ts')).claimFinder(sideModel, model)
 
 /** Loads what runs hooks, only where there are some. @throws FailureError `usage` on an invalid hook */
 const hooksOf = async (options: Parameters<typeof openHooks>[0]) =>
@@ -360,10 +351,12 @@ function wantsShell({ config }: Setup, { builtIn }: ToolSelection): boolean {
   return (builtIn === 'all' || builtIn.includes('shell')) && (toolsAllow?.includes('shell') ?? true)
 }
 
+const executables = () => import('../toolset/executable-tools.ts')
+
 /** The built-in tools, and the operator's own that the configuration names. */
 export async function standingTools(setup: Setup): Promise<ToolSelection> {
   if (!hasStandingTools(setup)) return builtInTools
-  return { ...builtInTools, more: (await import('../toolset/executable-tools.ts')).standingExecutables(setup) }
+  return { ...builtInTools, more: (await executables()).standingExecutables(setup) }
 }
 
 /** The first call loads the tools and their gate, so that a turn without calls does not pay for them. */

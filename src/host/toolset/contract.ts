@@ -9,7 +9,6 @@ import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { ExecutableHost } from '../../tools/executable/executable-tool.ts'
 import type { Spawn } from '../../tools/process.ts'
-import type { McpConnections } from './guests/mcp/server-connections.ts'
 import type { Jobs } from './sandbox/jobs.ts'
 
 /** A sandbox of its own for a tool. */
@@ -21,7 +20,7 @@ type ToolSandbox = {
 }
 
 /** Holds what foreign tools keep open between turns; the home, or else the conversation, closes it. */
-export type GuestConnections = { mcp?: McpConnections }
+export type GuestConnections = { mcp?: { close(): Promise<void> } }
 
 /** The means of an external tool: confined child processes, and an environment without our variables. */
 export type ToolDeps = Omit<ExecutableHost, 'workspace'> & {

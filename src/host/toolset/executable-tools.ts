@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
 import { atEnd } from '../../kit/errors.ts'
-import { canonical } from '../../kit/json.ts'
+import { canonical, isJsonObject, type JsonObject } from '../../kit/json.ts'
 import { lazy } from '../../kit/lazy.ts'
 import { didYouMean } from '../../kit/text.ts'
-import type { Schema } from '../../runtime/port.ts'
+import type { Message, Provider, Schema } from '../../runtime/port.ts'
 import type { ChildEnvironment, SandboxKind } from '../../sandbox/contract.ts'
 import { quoteText } from '../../security/command/syntax/quote.ts'
 import type { Policy } from '../../security/policy.ts'
@@ -23,7 +23,7 @@ import { policyOf } from '../setup/effective-policy.ts'
 import type { SourcedTool, ToolDeps, ToolSource } from './contract.ts'
 import { pluginTools } from './guests/plugins/plugin-tools.ts'
 import { createConfinement } from './sandbox/command-sandbox.ts'
-import { approvedPlugins, approvedServers, builtInNames } from './tool-selection.ts'
+import { approvedPlugins, approvedServers, builtInNames, namedCall } from './tool-selection.ts'
 
 /** A name that a list of tools requests, with the schema from that list. */
 export type ListedTool = { readonly name: string; readonly parameters?: Schema }
@@ -203,4 +203,33 @@ export function mergeSources({ log }: Pick<Setup, 'log'>, first: ToolSource, sec
     Object.assign(last, { of: found, all: [...ours, ...theirs.filter((tool) => !clashing.includes(tool))] })
     return last.all
   }
+}
+
+/** Replaces calls of use_tool by the calls that they name, before anything is judged, recorded or shown. */
+export function withNamedCalls(provider: Provider): Provider {
+  const named = <P extends { readonly name: string; readonly input: JsonObject }>(call: P): P => {
+    const { tool, arguments: input } = call.input
+    return call.name === namedCall && typeof tool === 'string' && isJsonObject(input) ? { ...call, name: tool, input } : call
+  }
+  return {
+    ...provider,
+    async *chat(request, signal) {
+      for await (const chunk of provider.chat(request, signal)) {
+        if (chunk.type !== 'done') yield chunk
+        else {
+          const parts = chunk.response.parts.map((part) => (part.type === 'call' ? named(part) : part))
+          yield { ...chunk, response: { ...chunk.response, parts, tool_calls: chunk.response.tool_calls?.map(named) } }
+        }
+      }
+    },
+  }
+}
+
+/** Words refusals for the model as the tool-loop contract does: `Tool not permitted: why`. */
+export function withContractRefusals(provider: Provider): Provider {
+  const plain = (message: Message) =>
+    message.role === 'tool' && message.isError
+      ? { ...message, content: message.content.replace(/^Denied(?: by|:) /, 'Tool not permitted: ') }
+      : message
+  return { ...provider, chat: (request, signal) => provider.chat({ ...request, messages: request.messages.map(plain) }, signal) }
 }

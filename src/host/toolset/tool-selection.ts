@@ -1,9 +1,8 @@
 /** Defines which tools a turn may use. */
 
 import { existsSync } from 'node:fs'
-import { isJsonObject, type JsonObject } from '../../kit/json.ts'
 import { didYouMean } from '../../kit/text.ts'
-import type { Log, Message, Provider, Schema, ToolSpec } from '../../runtime/port.ts'
+import type { Log, Schema, ToolSpec } from '../../runtime/port.ts'
 import type { BrowserDeps } from '../../tools/browser/browser.ts'
 import type { Get } from '../../tools/builtin/http.ts'
 import { toolKinds } from '../../tools/list.ts'
@@ -80,32 +79,3 @@ export function warnOfUnknown(log: Log, names: readonly string[], known: readonl
 
 /** The tool by which a model calls one that it was not told of. */
 export const namedCall = 'use_tool'
-
-/** Replaces calls of use_tool by the calls that they name, before anything is judged, recorded or shown. */
-export function withNamedCalls(provider: Provider): Provider {
-  const named = <P extends { readonly name: string; readonly input: JsonObject }>(call: P): P => {
-    const { tool, arguments: input } = call.input
-    return call.name === namedCall && typeof tool === 'string' && isJsonObject(input) ? { ...call, name: tool, input } : call
-  }
-  return {
-    ...provider,
-    async *chat(request, signal) {
-      for await (const chunk of provider.chat(request, signal)) {
-        if (chunk.type !== 'done') yield chunk
-        else {
-          const parts = chunk.response.parts.map((part) => (part.type === 'call' ? named(part) : part))
-          yield { ...chunk, response: { ...chunk.response, parts, tool_calls: chunk.response.tool_calls?.map(named) } }
-        }
-      }
-    },
-  }
-}
-
-/** Words refusals for the model as the tool-loop contract does: `Tool not permitted: why`. */
-export function withContractRefusals(provider: Provider): Provider {
-  const plain = (message: Message) =>
-    message.role === 'tool' && message.isError
-      ? { ...message, content: message.content.replace(/^Denied(?: by|:) /, 'Tool not permitted: ') }
-      : message
-  return { ...provider, chat: (request, signal) => provider.chat({ ...request, messages: request.messages.map(plain) }, signal) }
-}

@@ -10,6 +10,7 @@ import { configuredChecks } from '../../../host/checks/find-checks.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { loadHooks } from '../../../host/toolset/guests/hooks/load-hooks.ts'
+import { openMcp } from '../../../host/toolset/guests/mcp/open-mcp.ts'
 import { whyNotOffered } from '../../../host/toolset/guests/plugins/plugin-tools.ts'
 import { openPlugins } from '../../../host/toolset/guests/plugins/plugins.ts'
 import { builtInNames } from '../../../host/toolset/tool-selection.ts'
@@ -162,6 +163,39 @@ export function pluginFindings({ paths }: CliSetup): Finding[] {
       })
   } catch (error) {
     return [{ what: 'plugin', state: 'bad', says: errorText(error) }]
+  }
+}
+
+/** Reports nothing when no server is configured. It starts none. */
+export function serverFindings(setup: CliSetup): Finding[] {
+  try {
+    const mcp = openMcp({ setup })
+    const { servers, problems, notices } = mcp.servers()
+    const found = servers.map(({ id }): Finding => {
+      const { state, tools } = mcp.status(id)
+      const approved = tools.filter((tool) => tool.state === 'approved').length
+      const others = tools.filter((tool) => tool.state === 'changed' || tool.state === 'not approved' || tool.state === 'gone')
+      const words = [
+        state,
+        `${approved} of ${count(tools.length, 'tool')} offered`,
+        ...others.map((tool) => `${visible(tool.name)} ${tool.state}`),
+      ]
+      const isRight = (state === 'approved' && others.length === 0) || state === 'disabled'
+      const remedy = isRight ? {} : { remedy: [`look at it: braidclaw mcp show ${id}; then: braidclaw mcp approve ${id}`] }
+      return {
+        what: 'mcp',
+        state: isRight ? 'ok' : state === 'not approved' ? 'note' : 'bad',
+        says: `${id}: ${words.join(', ')}`,
+        ...remedy,
+      }
+    })
+    return [
+      ...problems.map((says): Finding => ({ what: 'mcp', state: 'bad', says })),
+      ...notices.map((says): Finding => ({ what: 'mcp', state: 'note', says })),
+      ...found,
+    ]
+  } catch (error) {
+    return [{ what: 'mcp', state: 'bad', says: errorText(error) }]
   }
 }
 

@@ -24,6 +24,7 @@ import {
   machineFindings,
   pluginFindings,
   recordFindings,
+  serverFindings,
   stopFinding,
 } from './doctor-home.ts'
 import { costFindings, foundModels, providerFindings, windowFindings } from './doctor-providers.ts'
@@ -59,6 +60,7 @@ export const doctor = command({
       ...leftovers(setup),
       ...(await sandboxFindings(setup)),
       ...pluginFindings(setup),
+      ...serverFindings(setup),
       ...checkFindings(setup),
       ...channelFindings(setup),
       ...(await traceFindings(setup)),

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import type { AskPerson } from '../../../channels/terminal/approval-prompt.ts'
 import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { differenceLines } from '../../../channels/terminal/past-changes.ts'
@@ -51,8 +52,7 @@ export function printDifference({ process: { stdout, env } }: CliContext, set: C
 }
 
 /** Asks the person at the terminal. @returns undefined when nobody can be asked */
-export async function confirmed(context: CliContext, question: string): Promise<boolean | undefined> {
-  const ask = terminalPrompt(context)
+export async function confirmed(ask: AskPerson | undefined, question: string): Promise<boolean | undefined> {
   return ask && /^y(es)?$/i.test((await ask(question))?.trim() ?? '')
 }
 
@@ -79,7 +79,7 @@ async function approved<C extends Named, B extends FolderBook<C>>(
   if (json) stdout.write(`${JSON.stringify(kind.facts(folder, book))}\n`)
   else print(kind, context, { book, folder })
   const name = visible(folder.name)
-  const answer = yes || (json ? undefined : await confirmed(context, `Approve exactly these files of ${name}? [y/N] `))
+  const answer = yes || (json ? undefined : await confirmed(terminalPrompt(context), `Approve exactly these files of ${name}? [y/N] `))
   if (answer === undefined) return false
   if (!answer) throw new CliExit(exitCodes.denied, `error: ${name} was not approved`)
   await book.approve(folder.name, folder.files.digest)

@@ -1,5 +1,6 @@
 /** Implements `mcp add | test | approve | login | logout`: the commands that connect to an MCP server, and ask what it may do. */
 
+import type { AskPerson } from '../../../channels/terminal/approval-prompt.ts'
 import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
@@ -21,7 +22,14 @@ import { describe, factsOf, known } from './mcp.ts'
 import { permissionLines } from './plugin.ts'
 import { run as runTool } from './tool-run.ts'
 
-type Opened = { readonly context: CliContext; readonly setup: CliSetup; readonly mcp: Mcp; readonly signal: AbortSignal }
+/** All questions of a command go through one `ask`: a second reader of the terminal would take its answers. */
+type Opened = {
+  readonly context: CliContext
+  readonly ask: AskPerson | undefined
+  readonly setup: CliSetup
+  readonly mcp: Mcp
+  readonly signal: AbortSignal
+}
 
 async function withMcp(
   context: CliContext,
@@ -33,7 +41,7 @@ async function withMcp(
   const stop = new AbortController()
   const interrupt = onInterrupt(() => stop.abort())
   try {
-    await work({ context, setup, mcp, signal: AbortSignal.any([stop.signal, interrupt.signal]) })
+    await work({ context, ask: terminalPrompt(context), setup, mcp, signal: AbortSignal.any([stop.signal, interrupt.signal]) })
   } finally {
     interrupt.stop()
     await mcp.close()
@@ -71,15 +79,15 @@ export const add = command({
       const headers = Object.fromEntries(header.map((each) => [each.split('=')[0] ?? '', each.slice(each.indexOf('=') + 1)]))
       const permissions = { files: files ?? 'none', folders: [...folder], hosts: [...host], variables: [...variable] }
       const command = { command: first, args: words.slice(1), permissions }
-      const { mcp, setup, signal } = opened
+      const { mcp, setup, signal, ask } = opened
       const server = mcp.add(id, isAddress ? { url: first, headers } : command)
       context.process.stdout.write(`added: ${visible(id)} (${line(server.origin)})\n`)
-      if (!flags.yes && terminalPrompt(context) === undefined)
+      if (!flags.yes && ask === undefined)
         return void context.process.stderr.write(`it may not run yet; approve it: braidclaw mcp approve ${id}\n`)
       const isTried =
         !isAddress &&
         !flags.yes &&
-        (await confirmed(context, 'Run it once without network, on a view that is dropped, to see what it needs? [y/N] '))
+        (await confirmed(ask, 'Run it once without network, on a view that is dropped, to see what it needs? [y/N] '))
       if (isTried) {
         const tried = await tryServer({ setup, server, sandbox: flags.sandbox ?? 'auto', connect, signal })
         if ('why' in tried) context.process.stderr.write(`it was not tried: ${line(tried.why)}\n`)
@@ -119,10 +127,10 @@ type Approving = {
 
 /** Asks once before the server starts with its permissions, unless it has already said what it offers, and once before its tools are offered. */
 async function approveNow(opened: Opened, id: string, { yes, permissions, isSeen, tools }: Approving): Promise<void> {
-  const { context, mcp, signal, setup } = opened
+  const { context, ask, mcp, signal } = opened
   const { stdout } = context.process
   const mayAsk = async (question: string) => {
-    const answer = yes || (await confirmed(context, question))
+    const answer = yes || (await confirmed(ask, question))
     if (answer === undefined)
       throw new CliExit(exitCodes.approval_needed, `error: nobody can be asked here; approve it with: braidclaw mcp approve ${id} --yes`)
     if (!answer) throw new CliExit(exitCodes.denied, `error: ${id} was not approved`)
@@ -133,17 +141,18 @@ async function approveNow(opened: Opened, id: string, { yes, permissions, isSeen
     stdout.write(describe(permissions ? { ...before, server: { ...before.server, permissions } } : before))
     if (!isRemote || before.server.project !== undefined) await mayAsk(`Let ${id} start with these permissions? [y/N] `)
   }
-  if (before.state !== 'approved' && (!isSeen || permissions !== undefined)) await mcp.allowStart(id, permissions)
+  if (before.state !== 'approved' && !isSeen) await mcp.allowStart(id, permissions)
   const found = isSeen ? mcp.status(id) : await mcp.probe(id, signal)
-  if ('why' in found && found.needsLogin && (await confirmed(context, `${id} wants a login. Log in now? [y/N] `))) {
+  if ('why' in found && found.needsLogin && (await confirmed(ask, `${id} wants a login. Log in now? [y/N] `))) {
     await login(opened, id, {})
     return approveNow(opened, id, { yes, permissions, tools })
   }
   if ('why' in found) throw commandError(`${id}: ${line(found.why)}`)
-  stdout.write(describe(found))
-  if (setup.config !== undefined && before.seen !== undefined) printDifference(context, mcp.difference(id))
+  stdout.write(describe(permissions ? { ...found, server: { ...found.server, permissions } } : found))
+  if (before.seen !== undefined) printDifference(context, mcp.difference(id))
   await mayAsk(`Approve exactly these ${count((tools ?? found.tools).length, 'tool')} of ${id}? [y/N] `)
-  await mcp.approve(id, found, tools)
+  if (isSeen) await mcp.allowStart(id, permissions)
+  await mcp.approve(id, isSeen ? { ...found, server: mcp.find(id) } : found, tools)
   stdout.write(`approved: ${visible(id)}\n`)
 }
 
@@ -201,13 +210,12 @@ function loginFor({ mcp, setup }: Opened, id: string) {
 }
 
 async function login(opened: Opened, id: string, { clientId, clientSecretVariable, scope }: Given<typeof loginFlags>): Promise<void> {
-  const { context, signal } = opened
+  const { context, ask, signal } = opened
   const { process, env } = context
   const client =
     clientId === undefined
       ? undefined
       : { id: clientId, secret: clientSecretVariable === undefined ? undefined : env[clientSecretVariable] }
-  const ask = terminalPrompt(context)
   await loginMcp({
     ...loginFor(opened, id),
     client,

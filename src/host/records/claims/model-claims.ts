@@ -40,11 +40,21 @@ const shape = z.object({
 const mostText = 12_000
 const mostMs = 60_000
 
+/** Returns a function that asks the model for the claims of an answer, once for each answer. */
+export function claimFinder(sideModel: () => Promise<Provider>, model: string) {
+  let last: { readonly answer: string; readonly claims: Promise<AnswerClaim[]> } | undefined
+  return (answer: string): Promise<AnswerClaim[]> => {
+    const ask = async () => modelClaims(answer, { provider: await sideModel(), model })
+    if (last?.answer !== answer) last = { answer, claims: ask() }
+    return last.claims
+  }
+}
+
 /**
  * Returns the claims whose words stand in the answer; what a model makes up is left out. @throws Error when the model does not answer, or
  * answers with something else
  */
-export async function modelClaims(answer: string, ask: { readonly provider: Provider; readonly model: string }): Promise<AnswerClaim[]> {
+async function modelClaims(answer: string, ask: { readonly provider: Provider; readonly model: string }): Promise<AnswerClaim[]> {
   const about = { answer: answer.slice(0, mostText) }
   const question = { model: ask.model, task, about, shape, maxOutputTokens: 2_000, signal: AbortSignal.timeout(mostMs) }
   const { value } = await askForJson(ask.provider, question)

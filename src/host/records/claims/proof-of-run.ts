@@ -8,6 +8,7 @@ import { progressAfter } from '../../../runtime/behaviours/wiggum/progress.ts'
 import type { Change } from '../../../runtime/changes.ts'
 import type { CheckFinding, Progress, Proposal, ToolOutcome } from '../../../runtime/event.ts'
 import { changesOf, dropOutcome } from '../../../runtime/outcome.ts'
+import type { CheckPort } from '../../../runtime/port.ts'
 import { consequenceIn, externalOf } from '../../../runtime/replay/external-entry.ts'
 import { programRuns } from '../../../security/command/program-runs.ts'
 import type { SetSummary } from '../../../workspace/changes/contract.ts'
@@ -28,6 +29,27 @@ type ProofOptions = {
   readonly answer?: string
   /** Finds further claims besides those of the grammar. Its failure leaves the grammar's. */
   readonly further?: ((answer: string) => Promise<readonly AnswerClaim[]>) | undefined
+}
+
+type Proving = Omit<ProofOptions, 'runId' | 'answer'> & {
+  readonly runId: () => string | undefined
+  readonly checks?: CheckPort | undefined
+}
+
+/** Adds the check of the answer that the journal has as the run's last. It is not on the list, because it ends no wiggum run. */
+export function withProof({ checks, runId, ...of }: Proving): CheckPort {
+  return {
+    list: checks?.list ?? [],
+    async run(check, signal) {
+      if (checks?.list.some(({ name }) => name === check.name)) return checks.run(check, signal)
+      try {
+        const marks = await marksOfRun({ ...of, runId: runId() ?? '' })
+        return { pass: marks.every(({ state }) => state === 'proved'), evidence: evidenceOf(marks) }
+      } catch (error) {
+        return { pass: false, evidence: `the claims could not be checked: ${errorText(error)}`, notRun: true }
+      }
+    },
+  }
 }
 
 /** Earlier turns of the conversation that may have proved a claim. */

@@ -15,7 +15,7 @@ import { openApprovedBook } from '../approved-book.ts'
 import type { McpPermissions, McpServer } from './configured-servers.ts'
 
 /** `start` is the digest of the way in which the server may start, and `tools` has the digest of each approved definition by name. */
-export type Approval = {
+export type ServerApproval = {
   readonly enabled: boolean
   readonly start?: string
   /** Chosen when the start was approved; absent: those of the file. */
@@ -25,7 +25,7 @@ export type Approval = {
   readonly off?: readonly string[]
 }
 
-/** What a server said when it was asked last. `version` is its own word. */
+/** Holds what a server said when it was asked last. */
 export type Definitions = {
   readonly server: McpServerInfo
   readonly tools: readonly McpToolDefinition[]
@@ -41,7 +41,7 @@ export type ToolState = 'approved' | 'not approved' | 'changed' | 'disabled' | '
 export type ServerState = 'approved' | 'not approved' | 'changed' | 'disabled'
 
 export function openDefinitions(home: string) {
-  const book = openApprovedBook<Approval>({ home, file: approvedServers(home), noun: 'MCP server', isEntry: isApproval })
+  const book = openApprovedBook<ServerApproval>({ home, file: approvedServers(home), noun: 'MCP server', isEntry: isApproval })
   const fileOf = (key: string, which: 'seen' | 'approved') => join(home, 'mcp', 'definitions', `${sha256(key).slice(0, 32)}.${which}.json`)
   const read = (file: string) => {
     const found = readConfigFile(file, maxDefinitionBytes)
@@ -86,7 +86,7 @@ function write(file: string, content: object): void {
   renameSync(draft, file)
 }
 
-function isApproval(entry: unknown): entry is Approval {
+function isApproval(entry: unknown): entry is ServerApproval {
   if (!isObject(entry) || typeof entry.enabled !== 'boolean' || !isObject(entry.tools)) return false
   return [entry.start ?? noDigest, ...Object.values(entry.tools)].every((digest) => /^[0-9a-f]{64}$/.test(String(digest)))
 }
@@ -113,13 +113,13 @@ export function startText({ transport, auth, permissions }: McpServer): string {
   return `${JSON.stringify(JSON.parse(canonical(changeTexts({ transport: shown, auth, permissions }, (text) => text.toWellFormed()))), null, 2)}\n`
 }
 
-export function serverState(server: McpServer, approval: Approval | undefined): ServerState {
+export function serverState(server: McpServer, approval: ServerApproval | undefined): ServerState {
   if (approval?.start === undefined) return 'not approved'
   if (approval.start !== sha256(startText(server))) return 'changed'
   return approval.enabled && server.enabled ? 'approved' : 'disabled'
 }
 
-export function toolState(approval: Approval | undefined, name: string, digest: string | undefined): ToolState {
+export function toolState(approval: ServerApproval | undefined, name: string, digest: string | undefined): ToolState {
   const approved = approval !== undefined && Object.hasOwn(approval.tools, name) ? approval.tools[name] : undefined
   if (digest === undefined) return 'gone'
   if (approved === undefined) return 'not approved'

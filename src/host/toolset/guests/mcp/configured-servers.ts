@@ -7,6 +7,7 @@ import { readToml } from '../../../../config/text/toml.ts'
 import { createTrust } from '../../../../config/trust.ts'
 import { isJsonObject, isObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
 import { forms } from '../../../../kit/settings.ts'
+import { sha256 } from '../../../../kit/sha256.ts'
 import { quote, visible } from '../../../../kit/text.ts'
 import type { McpTransport } from '../../../../mcp/contract.ts'
 import { quoteText } from '../../../../security/command/syntax/quote.ts'
@@ -197,13 +198,18 @@ function permissionsOf(table: TableReader): McpPermissions {
 
 const variable = /\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g
 
+/** Returns the folder in which a server keeps what is its own; `${BRAIDCLAW_STATE}` stands for it. */
+export function stateFolder(home: string, key: string): string {
+  return join(home, 'mcp', 'state', sha256(key).slice(0, 32))
+}
+
 /**
  * Returns the transport with the values of the variables that its own file names, and the declared ones. Values that may be keys are redacted
  * from now on. @returns why it cannot start when a variable is not set
  */
 export function expanded(
-  { id, transport, permissions }: McpServer,
-  { context, redactor }: Pick<Setup, 'context' | 'redactor'>,
+  { id, key, transport, permissions }: McpServer,
+  { context, redactor, paths }: Pick<Setup, 'context' | 'redactor' | 'paths'>,
 ): McpTransport | { readonly why: string } {
   const missing = new Set<string>()
   const hide = (value: string, name: string) => {
@@ -212,6 +218,7 @@ export function expanded(
   }
   const fill = (text: string) =>
     text.replaceAll(variable, (_, name: string, otherwise: string | undefined) => {
+      if (name === 'BRAIDCLAW_STATE') return stateFolder(paths.home, key)
       const value = context.env[name] || otherwise
       if (value === undefined) missing.add(name)
       return hide(value ?? '', name)

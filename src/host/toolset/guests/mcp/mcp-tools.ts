@@ -5,11 +5,11 @@
 
 import { createHybridIndex, paramsOf } from '../../../../discovery/hybrid-index.ts'
 import { errorText } from '../../../../kit/errors.ts'
-import { canonical, changeTexts } from '../../../../kit/json.ts'
+import { canonical, changeTexts, isObject, type Json } from '../../../../kit/json.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import { cut, visible, visibleLines } from '../../../../kit/text.ts'
-import type { McpContent, McpToolDefinition } from '../../../../mcp/contract.ts'
-import type { Tool, ToolResult, ToolSpec } from '../../../../runtime/port.ts'
+import type { Elicit, McpContent, McpToolDefinition } from '../../../../mcp/contract.ts'
+import type { AskLine, Tool, ToolResult, ToolSpec } from '../../../../runtime/port.ts'
 import { parseDescription } from '../../../../tools/executable/description.ts'
 import { done, fail, sandboxed } from '../../../../tools/tool-kind.ts'
 import type { Setup } from '../../../api.ts'
@@ -17,9 +17,8 @@ import type { SourcedTool, ToolDeps, ToolSource } from '../../contract.ts'
 import { builtInNames, namedCall } from '../../tool-selection.ts'
 import { openDefinitions, serverState, startText, toolState } from './approved-definitions.ts'
 import { configuredServers, expanded, type McpServer } from './configured-servers.ts'
-import { elicitFrom } from './elicit.ts'
 import { statusFrom } from './open-mcp.ts'
-import { createConnections } from './server-connections.ts'
+import { connectionsOf } from './server-connections.ts'
 
 /** With more tools than this in a turn, or more bytes of definitions of servers, the model finds tools by what it wants to do. */
 const [mostTools, mostBytes] = [25, 6_000]
@@ -142,8 +141,7 @@ async function invoke({ server, definition, digest, setup, deps }: Offered, ...[
   const { id } = server
   const { name } = definition
   const { guests = {}, sandboxOn, maxOutputBytes: maxBytes, ask } = deps
-  guests.mcp ??= createConnections()
-  const live = await guests.mcp.use(server, { setup, sandboxOn, maxBytes }, signal)
+  const live = await connectionsOf(guests).use(server, { setup, sandboxOn, maxBytes }, signal)
   if ('why' in live) return fail(`the MCP server ${id}: ${visible(live.why)}${live.needsLogin ? `; run: braidclaw mcp login ${id}` : ''}`)
   const digests = await live.digests(signal)
   if ('why' in digests) return fail(`the MCP server ${id}: ${visible(digests.why)}`)
@@ -159,10 +157,9 @@ async function invoke({ server, definition, digest, setup, deps }: Offered, ...[
   return sandbox === undefined ? result : sandboxed(result, { ok: true, code: 0, leftBehind: false, sandbox })
 }
 
-/** The model reads the text; a picture has no place in the result of a tool, so it is only named. */
-export function resultOf({ text, pictures, isError, failed }: McpContent, metadata: NonNullable<ToolResult['metadata']>): ToolResult {
-  const shown = pictures.map(({ type, base64 }) => `[${type}, ${Math.floor((base64.length * 3) / 4)} bytes, not shown]`)
-  const output = [visibleLines(text), ...shown].filter((part) => part !== '').join('\n')
+/** The model reads the text, in which each picture is named; the result of a tool has no place for the picture itself. */
+function resultOf({ text, isError, failed }: McpContent, metadata: NonNullable<ToolResult['metadata']>): ToolResult {
+  const output = visibleLines(text)
   if (!isError) return done(output, metadata)
   return { ...fail(failed ? visible(failed.why) : output || 'the tool failed without a reason', failed ? output : ''), metadata }
 }
@@ -223,4 +220,57 @@ const namedCallTool: SourcedTool = {
   idempotent: false,
   sha256: sha256(namedCall),
   invoke: async () => fail('name a tool that find_tools found, and an object of arguments'),
+}
+
+/**
+ * Asks the person for a server, one line for each field that it wants; the client refused questions for secrets before. An empty line leaves out a field that is not required; no answer,
+ * or a second wrong one, declines.
+ */
+export function elicitFrom(id: string, ask: AskLine): Elicit {
+  return async ({ message, schema, signal }) => {
+    const fields = Object.entries(schema.properties ?? {})
+    const head = `The MCP server ${id} asks: ${line(message)}`
+    const content: { [name: string]: Json } = {}
+    if (fields.length === 0)
+      return { action: /^y(es)?$/i.test((await ask(`${head} [y/N]\n> `, signal))?.trim() ?? '') ? 'accept' : 'decline' }
+    for (const [name, field] of fields) {
+      const isRequired = schema.required?.includes(name) === true
+      const value = await fieldValue(`${head}\n${describe(name, field, isRequired)}\n> `, { field, isRequired, ask, signal })
+      if (value === undefined) return { action: signal.aborted ? 'cancel' : 'decline' }
+      if (value !== null) content[name] = value
+    }
+    return { action: 'accept', content }
+  }
+}
+
+const line = (text: string) => cut(visible(text), 500)
+
+function describe(name: string, field: unknown, isRequired: boolean): string {
+  const { title, description, type, enum: choices } = isObject(field) ? field : {}
+  const kind = Array.isArray(choices) ? choices.map(String).join(', ') : String(type ?? 'text')
+  return line(`${title ?? name} (${kind}${isRequired ? '' : ', may be empty'})${description ? `: ${description}` : ''}`)
+}
+
+type FieldQuestion = { readonly field: unknown; readonly isRequired: boolean; readonly ask: AskLine; readonly signal: AbortSignal }
+
+/** @returns null for a field that is left out, undefined when there is no usable answer */
+async function fieldValue(question: string, { field, isRequired, ask, signal }: FieldQuestion): Promise<Json | undefined> {
+  for (let tries = 0; tries < 2; tries++) {
+    const answer = (await ask(question, signal))?.trim()
+    if (answer === undefined) return undefined
+    if (answer === '' && !isRequired) return null
+    const value = parsed(answer, isObject(field) ? field : {})
+    if (value !== undefined) return value
+  }
+  return undefined
+}
+
+function parsed(answer: string, { type, enum: choices }: { readonly [name: string]: unknown }): Json | undefined {
+  if (Array.isArray(choices)) return choices.includes(answer) ? answer : undefined
+  if (type === 'boolean') return /^(y|yes|true)$/i.test(answer) ? true : /^(n|no|false)$/i.test(answer) ? false : undefined
+  if (type === 'number' || type === 'integer') {
+    const number = Number(answer)
+    return answer !== '' && Number.isFinite(number) && (type === 'number' || Number.isInteger(number)) ? number : undefined
+  }
+  return answer === '' ? undefined : answer
 }

@@ -1,6 +1,7 @@
 /** Manages the MCP servers of a home: which are configured, which of their tools are approved, and what changed since. */
 
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { createHybridIndex, paramsOf } from '../../../../discovery/hybrid-index.ts'
 import { errnoOf } from '../../../../kit/errors.ts'
 import { isJsonObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
@@ -14,10 +15,10 @@ import { FailureError } from '../../../failure.ts'
 import { policyOf } from '../../../setup/effective-policy.ts'
 import { createConfinement } from '../../sandbox/command-sandbox.ts'
 import {
-  type Approval,
   type Definitions,
   differenceOfTexts,
   openDefinitions,
+  type ServerApproval,
   type ServerState,
   serverState,
   startText,
@@ -39,7 +40,7 @@ export type McpToolStatus = {
 export type McpStatus = {
   readonly server: McpServer
   readonly state: ServerState
-  /** What the server said when it was asked last; absent: it was never asked. */
+  /** Absent: the server was never asked. */
   readonly seen?: Definitions
   /** Approved tools that are gone stand among them. */
   readonly tools: readonly McpToolStatus[]
@@ -114,7 +115,7 @@ export function openMcp({ setup, sandbox = 'auto', connections }: OpenMcpOptions
     return 'why' in digests ? digests : statusOf(server)
   }
 
-  const change = (id: string, work: (server: McpServer, entry: Approval | undefined) => Approval) => {
+  const change = (id: string, work: (server: McpServer, entry: ServerApproval | undefined) => ServerApproval) => {
     const server = find(id)
     return store.change((book) => void book.set(server.key, work(server, book.get(server.key))))
   }
@@ -228,11 +229,11 @@ export function openMcp({ setup, sandbox = 'auto', connections }: OpenMcpOptions
   }
 }
 
-function withApproved(server: McpServer, entry: Approval | undefined): McpServer {
+function withApproved(server: McpServer, entry: ServerApproval | undefined): McpServer {
   return entry?.permissions ? { ...server, permissions: entry.permissions } : server
 }
 
-export function statusFrom(server: McpServer, entry: Approval | undefined, seen: Definitions | undefined): McpStatus {
+export function statusFrom(server: McpServer, entry: ServerApproval | undefined, seen: Definitions | undefined): McpStatus {
   const tools = (seen?.tools ?? []).map((definition): McpToolStatus => {
     const digest = toolDigest(definition)
     return { name: definition.name, state: toolState(entry, definition.name, digest), digest, definition }
@@ -289,6 +290,7 @@ function readOwn(file: string): JsonObject {
 
 function writeOwn(file: string, mcpServers: JsonObject): void {
   const draft = `${file}.${crypto.randomUUID()}`
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   writeFileSync(draft, `${JSON.stringify({ mcpServers }, null, 2)}\n`, { mode: 0o600, flag: 'wx' })
   renameSync(draft, file)
 }

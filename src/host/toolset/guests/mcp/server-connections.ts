@@ -4,7 +4,6 @@
  */
 
 import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { lazy } from '../../../../kit/lazy.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import type {
@@ -23,10 +22,10 @@ import { expandHosts } from '../../../../security/targets/host-lists.ts'
 import { cleanEnvironment } from '../../../../tools/process.ts'
 import type { Setup } from '../../../api.ts'
 import { policyOf } from '../../../setup/effective-policy.ts'
-import type { ToolDeps } from '../../contract.ts'
+import type { GuestConnections, ToolDeps } from '../../contract.ts'
 import { guardedFetch } from '../../guarded-get.ts'
 import { type Definitions, openDefinitions, startText, toolDigest } from './approved-definitions.ts'
-import { expanded, type McpServer } from './configured-servers.ts'
+import { expanded, type McpServer, stateFolder } from './configured-servers.ts'
 
 const longestBackOffMs = 60_000
 const idleMs = 300_000
@@ -50,6 +49,18 @@ export type McpConnections = {
   close(): Promise<void>
 }
 
+/** Returns the connections that these guests keep; the first call makes them. */
+export function connectionsOf(guests: GuestConnections): McpConnections {
+  const { mcp = createConnections() } = guests
+  guests.mcp = mcp
+  if (isOurs(mcp)) return mcp
+  throw new TypeError('these are not connections to MCP servers')
+}
+
+function isOurs(kept: object): kept is McpConnections {
+  return 'use' in kept
+}
+
 type Kept = {
   readonly server: string
   opening?: Promise<LiveServer | McpFailure> | undefined
@@ -67,7 +78,11 @@ export function createConnections(connect = withLibrary): McpConnections {
 
   async function use(server: McpServer, deps: ConnectionDeps, signal: AbortSignal): Promise<LiveServer | McpFailure> {
     const policy = policyOf(deps.setup.config, deps.setup.paths, deps.setup.context.env)
-    const own = deps.sandboxOn(placeOf(server, policy, deps.setup))
+    const state = stateFolder(deps.setup.paths.home, server.key)
+    if (server.transport.kind === 'stdio') mkdirSync(state, { recursive: true, mode: 0o700 })
+    // Without access to the workspace, the sandbox shows a folder of the server's own in its place.
+    const place = server.permissions.files === 'none' ? state : policy.workspace
+    const own = deps.sandboxOn(place)
     // Two conversations share a server only where it is started in the same way, in the same place, under the same sandbox.
     const kind = server.transport.kind === 'stdio' ? await own.kind() : undefined
     const key = JSON.stringify([server.key, sha256(startText(server)), policy.workspace, kind])
@@ -78,7 +93,7 @@ export function createConnections(connect = withLibrary): McpConnections {
     if (kept.opening === undefined && wait > 0)
       return { why: `it failed ${kept.failures} times in a row; it is tried again in ${Math.ceil(wait / 1_000)} s` }
     if (kept.opening !== undefined) own.close()
-    kept.opening ??= open({ server, deps, policy, own, kept, connect, signal, kind })
+    kept.opening ??= open({ server, deps, policy, own, kept, connect, signal, kind, cwd: place })
     const live = await kept.opening
     if ('why' in live) {
       kept.opening = undefined
@@ -113,9 +128,10 @@ type Opening = {
   readonly connect: Connect
   readonly signal: AbortSignal
   readonly kind: SandboxName | undefined
+  readonly cwd: string
 }
 
-async function open({ server, deps, policy, own, kept, connect, signal, kind }: Opening): Promise<LiveServer | McpFailure> {
+async function open({ server, deps, policy, own, kept, connect, signal, kind, cwd }: Opening): Promise<LiveServer | McpFailure> {
   const { setup } = deps
   const over = new AbortController()
   const close = async (connection?: McpConnection) => {
@@ -130,7 +146,7 @@ async function open({ server, deps, policy, own, kept, connect, signal, kind }: 
     await close()
     return transport
   }
-  const connection = await connect(transport, portsOf({ server, deps, policy, own, closed: over.signal }), signal)
+  const connection = await connect(transport, portsOf({ server, deps, policy, own, cwd, closed: over.signal }), signal)
   if ('why' in connection) {
     await close()
     return connection
@@ -183,24 +199,16 @@ export async function definitionsOf(connection: McpConnection, signal: AbortSign
   return { server, tools: tools.items, resources: found.items, prompts: asked.items, refused: tools.refused }
 }
 
-/** Returns the folder that the sandbox shows as the workspace: without access to the real one, a folder of the server's own. */
-function placeOf({ key, permissions }: McpServer, { workspace }: Policy, { paths }: Setup): string {
-  if (permissions.files !== 'none') return workspace
-  const own = join(paths.home, 'mcp', 'state', sha256(key).slice(0, 32))
-  mkdirSync(own, { recursive: true, mode: 0o700 })
-  return own
-}
-
 type Ports = Omit<Opening, 'kept' | 'connect' | 'signal' | 'kind'> & { readonly closed: AbortSignal }
 
-function portsOf({ server, deps, policy, own, closed }: Ports): McpPorts {
+function portsOf({ server, deps, policy, own, cwd, closed }: Ports): McpPorts {
   const { setup, maxBytes } = deps
   const { permissions, transport } = server
-  const cwd = placeOf(server, policy, setup)
   const isWriter = permissions.files === 'write'
   const folders = permissions.folders.map((path) => path.replace(/^~(?=\/)/, policy.home))
   const to = expanded(server, setup)
   const url = 'url' in to ? to.url : 'https://localhost/'
+  const state = stateFolder(setup.paths.home, server.key)
   return {
     start: (command: Extract<McpTransport, { kind: 'stdio' }>, listener) =>
       startLineProcess({
@@ -212,7 +220,10 @@ function portsOf({ server, deps, policy, own, closed }: Ports): McpPorts {
           cwd,
           env: { ...cleanEnvironment({ home: cwd }), ...command.env },
           network: expandHosts(permissions.hosts),
-          readablePaths: folders.map((path) => (isWriter ? { path, writable: true } : { path })),
+          readablePaths: [
+            ...(cwd === state ? [] : [{ path: state, writable: true as const }]),
+            ...folders.map((path) => (isWriter ? { path, writable: true as const } : { path })),
+          ],
           readOnly: permissions.files === 'read',
         },
       }),

@@ -70,7 +70,8 @@ export async function tryServer({ setup, server, sandbox, connect, signal }: Tri
       return started
     },
     fetch: Object.assign(async () => Promise.reject(new TypeError('a trial has no network')), { preconnect: () => undefined }),
-    version: setup.context.version ?? '',
+    version: setup.context.version ?? '0',
+    timeoutMs: 15_000,
     maxBytes: setup.config.limits.maxResultBytes,
   }
   try {

@@ -1,0 +1,72 @@
+/** The official servers, unmodified, as guests: each does in the sandbox what it is for with what was declared, and nothing without. */
+
+import { describe, expect, test } from 'bun:test'
+import { existsSync, realpathSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { JsonObject } from '../../src/kit/json.ts'
+import { given, needs } from '../support/needs.ts'
+import { guestStage } from './guest-stage.ts'
+
+const modules = join(import.meta.dir, '../control/foreign/node_modules')
+const isThere = existsSync(join(modules, '@modelcontextprotocol/server-memory'))
+const official = (name: string, args: readonly string[] = [], more: object = {}, permissions: object = {}) => {
+  const real = realpathSync(modules)
+  const table = { command: ['node', join(real, `@modelcontextprotocol/server-${name}/dist/index.js`)], args, ...more }
+  return { ...table, permissions: { folders: [real], ...permissions } }
+}
+
+describe.if(given(isThere, 'the official servers (scripts/setup-debian --tests)') && needs('bwrap', 'node'))('an official server', () => {
+  test('filesystem reads the workspace and cannot write it, nor read anything else', async () => {
+    using stage = guestStage()
+    writeFileSync(join(stage.workspace, 'notes.txt'), 'buy milk')
+    writeFileSync(join(stage.user, 'secret.txt'), 'private')
+    await stage.add('files', official('filesystem', [stage.workspace], {}, { files: 'read' }))
+    const runtime = await stage.open()
+    const { call } = stage.on(runtime)
+    expect((await call('mcp_files_read_text_file', { path: join(stage.workspace, 'notes.txt') })).output).toContain('buy milk')
+    const write = await call('mcp_files_write_file', { path: join(stage.workspace, 'new.txt'), content: 'x' })
+    expect(write).toMatchObject({ status: 'failed' })
+    expect(existsSync(join(stage.workspace, 'new.txt'))).toBe(false)
+    expect((await call('mcp_files_read_text_file', { path: join(stage.user, 'secret.txt') })).status).toBe('failed')
+    await runtime.close()
+  })
+
+  test('filesystem writes the workspace where that was declared', async () => {
+    using stage = guestStage()
+    await stage.add('files', official('filesystem', [stage.workspace], {}, { files: 'write' }))
+    const runtime = await stage.open()
+    const input = { path: join(stage.workspace, 'new.txt'), content: 'x' }
+    expect(await stage.on(runtime).judge('mcp_files_write_file', input)).toMatchObject({ verdict: 'ask' })
+    expect(await stage.on(runtime).call('mcp_files_write_file', input)).toMatchObject({ status: 'allowed' })
+    expect(existsSync(join(stage.workspace, 'new.txt'))).toBe(true)
+    await runtime.close()
+  })
+
+  test('memory keeps what it is told in its own folder, also after a restart', async () => {
+    using stage = guestStage()
+    await stage.add('memory', official('memory', [], { env: { MEMORY_FILE_PATH: '${BRAIDCLAW_STATE}/memory.json' } }))
+    const entities = [{ name: 'Ann', entityType: 'person', observations: ['likes tea'] }]
+    const call = async (name: string, input: JsonObject) => {
+      const runtime = await stage.open()
+      const result = await stage.on(runtime).call(`mcp_memory_${name}`, input)
+      await runtime.close()
+      return result
+    }
+    expect(await call('create_entities', { entities })).toMatchObject({ status: 'allowed' })
+    expect((await call('read_graph', {})).output).toContain('likes tea')
+  })
+
+  test('everything and sequential-thinking answer', async () => {
+    using stage = guestStage()
+    await stage.add('everything', official('everything'))
+    await stage.add('thinking', official('sequential-thinking'))
+    const runtime = await stage.open()
+    const { call } = stage.on(runtime)
+    const everything = { server: 'everything', name: 'mcp-servers/everything', version: '2.0.0' }
+    expect(await call('mcp_everything_echo', { message: 'hi' })).toMatchObject({ output: 'Echo: hi', metadata: { mcp: everything } })
+    expect((await call('mcp_everything_get-tiny-image', {})).output).toContain('[picture 1: image/png]')
+    const thought = { thought: 'first', nextThoughtNeeded: false, thoughtNumber: 1, totalThoughts: 1 }
+    expect((await call('mcp_thinking_sequentialthinking', thought)).output).toContain('"thoughtNumber": 1')
+    await runtime.close()
+  })
+})
