@@ -150,7 +150,7 @@ describe.if(needs('bwrap', 'node'))('a hostile server', () => {
     await stage.add('a', stage.small('a', [named('b_c'), named('x'.repeat(100))]))
     const names = await offered(stage)
     expect(names).toEqual(['mcp_small_shell', 'mcp_a-b_c', 'mcp_a_b_c', expect.stringMatching(/^mcp_a_x{49}_[0-9a-f]{8}$/)])
-    expect(stage.lines.filter((line) => line.includes('would have the name mcp_small_file_read')).length).toBe(2)
+    expect(stage.lines.filter((line) => line.includes('it has the name "mcp_small_file_read"')).length).toBe(2)
   })
 
   test('cannot hide words from the person, nor flood the model with them', async () => {

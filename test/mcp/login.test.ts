@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client'
+import { serverAddresses } from '../../src/host/toolset/guarded-get.ts'
 import { loginFetch, loginMcp, logoutMcp, openCredentials } from '../../src/host/toolset/guests/mcp/mcp-login.ts'
 import { createTokenSource } from '../../src/mcp/client/oauth.ts'
 import { createRedactor } from '../../src/security/redaction/redact.ts'
@@ -155,12 +156,31 @@ describe('what ends without a login', () => {
     expect(said).toContain('access_denied: no\\u{1b}[2J way')
   })
 
-  test('a page of metadata without end is cut', async () => {
-    const flood = new Response('x'.repeat(3_000_000))
-    using server = startAuthorizationServer({ answer: (path) => (path.startsWith('/.well-known/oauth-authorization') ? flood : undefined) })
+  test('metadata of more than a megabyte is not read', async () => {
+    using server = startAuthorizationServer({ metadata: (own) => ({ ...own, pad: 'x'.repeat(3_000_000) }) })
     const said = await refusal(homeFor(server.url).login())
     expect(said).toContain('no login')
     expect(said.length).toBeLessThan(700)
+  })
+
+  test('the words of a refusal are shown only when they come from the server of this login', async () => {
+    const callback = (answer: URLSearchParams) => {
+      answer.delete('code')
+      answer.set('error', 'call this number')
+      answer.set('iss', 'https://evil.example')
+    }
+    using server = startAuthorizationServer({ callback })
+    expect(await refusal(homeFor(server.url).login())).not.toContain('call this number')
+  })
+
+  test('a public name that turns out to be an address inside is refused, and a local name of the operator is not', () => {
+    const at = (url: string, host: string, ip: string) => serverAddresses({ url, policy }).judgeAddress({ host, ip, port: 443 }).ok
+    expect(at('https://mcp.example.com/mcp', 'mcp.example.com', '127.0.0.1')).toBe(false)
+    expect(at('https://mcp.example.com/mcp', 'mcp.example.com', '10.0.0.1')).toBe(false)
+    expect(at('http://intranet/mcp', 'login.example.com', '10.0.0.1')).toBe(false)
+    expect(at('http://127.0.0.1:1/mcp', 'login.example.com', '127.0.0.1')).toBe(false)
+    expect(at('http://intranet/mcp', 'intranet', '10.0.0.1')).toBe(true)
+    expect(at('https://mcp.example.com/mcp', 'mcp.example.com', '93.184.215.14')).toBe(true)
   })
 })
 

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { nest } from '../support/cli.ts'
 import { given, needs } from '../support/needs.ts'
+import { ctrlD, talk } from '../support/talk.ts'
 import { startAuthorizationServer } from './authorization-server.ts'
 
 const packages = join(import.meta.dir, '../control/foreign/node_modules')
@@ -88,7 +89,7 @@ printf 'x' > /dev/tcp/127.0.0.1/${listener.port}
 printf 'getaddrinfo ENOTFOUND evil.example.org \\033[2J\\007 NEEDED_API_KEY\\n' >&2`
     const denied = await home.terminal(
       ['mcp', 'add', 'bad', '--', '/bin/bash', shellServer(hostile, 'a\u001b]0;title\u0007b')],
-      [tryIt, ['? [y/N] ', 'n\r']],
+      [tryIt, ['Approve exactly', 'n\r']],
     )
     listener.stop(true)
     const config = readFileSync(join(home.home, '.braidclaw/config.toml'), 'utf8')
@@ -154,6 +155,8 @@ describe('a server at an address', () => {
   test.if(hasView)('is logged in to by the browser, needs two answers, and keeps its tokens to itself', async () => {
     using server = startAuthorizationServer({ expiresIn: 3_600 })
     using home = nest()
+    // The gate judges each call, too, and lets nobody reach loopback whom the operator does not list.
+    home.config(`[security]\nallowed_domains = ["127.0.0.1"]\nallowed_ports = [${new URL(server.url).port}]\n`)
     const env = { BROWSER: browser, SSH_CONNECTION: '' }
     const added = await home.terminal(['mcp', 'add', 'docs', server.url], [['Log in now?', 'y\r'], agree], { env })
     expect(added.stdout).toContain('logged in: docs')
@@ -161,7 +164,7 @@ describe('a server at an address', () => {
     const file = join(home.home, '.braidclaw/mcp/login/docs/credentials.json')
     const { tokens } = JSON.parse(readFileSync(file, 'utf8')).credentials
     expect(statSync(file).mode & 0o777).toBe(0o600)
-    expect((await home.run(['tool', 'run', 'mcp_docs_echo', '--autonomy', 'full'])).stdout).toContain('done')
+    expect((await home.run(['tool', 'run', 'mcp_docs_echo', '--approve-all-medium'])).stdout).toContain('done')
     const said = [added, await home.run(['mcp', 'show', 'docs', '--json']), await home.run(['mcp', 'test', 'docs'])]
     for (const { stdout, stderr } of said)
       for (const secret of [tokens.access_token, tokens.refresh_token]) expect(stdout + stderr).not.toContain(secret)
@@ -190,5 +193,32 @@ describe('a server at an address', () => {
       stderr: 'error: local has no address, so it wants no login\n',
     })
     expect((await home.run(['mcp', 'logout', 'locl'])).stderr).toContain('did you mean "local"?')
+  })
+})
+
+describe('/mcp in a conversation', () => {
+  test.if(hasView)('lists the servers, and approves a tool only after a yes', async () => {
+    using home = nest()
+    const added = await home.run(['mcp', 'add', 'x', '--folder', outside, '--yes', '--', '/bin/sh', shellServer('')])
+    expect(added.stdout).toContain('approved: x')
+    // What a server says of its tool cannot steer a terminal.
+    expect(added.stdout).not.toContain('\u001b')
+    expect(added.stdout).toContain('it \\u{1b}[2Jsays')
+    await home.run(['mcp', 'disable', 'x', 'echo'])
+    const { stdout } = await talk(
+      home,
+      [{ text: 'unused' }],
+      [
+        ['> ', '/mcp\r'],
+        ['0 of 1 tool offered', '/mcp approve y\r'],
+        ['no MCP server', '/mcp approve x\r'],
+        ['Approve exactly this', 'n\r'],
+        ['x was not approved', '/mcp approve x echo\r'],
+        ['Approve exactly this', 'y\r'],
+        ['approved: x', ctrlD],
+      ],
+    )
+    expect(stdout).toContain('approved: x; its tools are offered from the next message on')
+    expect((await home.run(['mcp', 'list'])).stdout).toContain('1 of 1 tool offered')
   })
 })

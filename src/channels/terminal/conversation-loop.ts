@@ -3,9 +3,11 @@
 import { version } from '../../../package.json'
 import type { Flags } from '../../config/load.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
+import { questionFold } from '../../host/changes/change-lines.ts'
 import type { ActiveAgent } from '../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
 import { cut, didYouMean, visible } from '../../kit/text.ts'
+import type { ChangeSet } from '../../runtime/changes.ts'
 import type { AskLine } from '../../runtime/port.ts'
 import type { Policy } from '../../security/policy.ts'
 import { sopCommand } from '../../sop/serve-sops.ts'
@@ -15,8 +17,8 @@ import type { AskPerson } from './approval-prompt.ts'
 import { tellOnStderr } from './audience.ts'
 import type { CliSetup } from './context.ts'
 import { createRepl } from './line-editor.ts'
-import { pastChanges } from './past-changes.ts'
-import { wantsColor } from './printer.ts'
+import { differenceLines, pastChanges } from './past-changes.ts'
+import { coloured, wantsColor } from './printer.ts'
 import { turn } from './run-turn.ts'
 
 export type LoopOptions = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> & {
@@ -157,6 +159,7 @@ export const slashCommands: readonly (readonly [string, string])[] = [
   ['/jobs [stop ID]', 'list the commands in the background, or stop one'],
   ['/sop [NAME KEY=VALUE…]', 'list procedures, their latest runs and questions, or begin one'],
   ["/wiggum --check 'COMMAND' TASK", 'work in a copy until the checks pass (docs/wiggum.md)'],
+  ['/mcp [approve ID]', 'list the MCP servers, or approve what one offers now'],
   ['/undo [NUMBER]', 'take changes back (braidclaw undo --help)'],
   ['/model [PROVIDER/MODEL]', 'show the model, or switch to another'],
   ['/clear', 'begin a new conversation (the old one stays in memory)'],
@@ -209,6 +212,9 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
     case '/wiggum':
       await wiggum({ text: line.slice(command.length).trim(), host, setup, ask })
       break
+    case '/mcp':
+      write(await mcp({ words: rest.filter((word) => word !== ''), setup, ask }))
+      break
     case '/status':
       write(`${statusAnswer((await host.schedules()).store.channels.troubles(), false)}\n`)
       break
@@ -244,6 +250,13 @@ async function wiggum({ text, host, setup, ask }: Pick<Slash, 'host' | 'setup' |
   const work = readWiggumLine(text)
   if (typeof work === 'string') setup.context.process.stdout.write(`${work}\n`)
   else await wiggumTurn({ host, setup, format: 'text', ask, work })
+}
+
+async function mcp({ words, setup, ask }: Pick<Slash, 'setup' | 'ask'> & { readonly words: readonly string[] }): Promise<string> {
+  const { process, env } = setup.context
+  const { mcpCommand } = await import('../mcp-command.ts')
+  const show = (set: ChangeSet) => process.stdout.write(coloured(differenceLines(set, questionFold), wantsColor(env)))
+  return mcpCommand({ setup, words, show, ask })
 }
 
 async function hits({ search }: Conversation, query: string): Promise<string> {

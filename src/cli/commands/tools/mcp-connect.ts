@@ -172,16 +172,16 @@ export const test = command({
   flags: { ...jsonFlag, ...sandboxFlag },
   args: {
     ...known,
-    tool: { type: 'text', optional: true, about: 'A tool to call, through the gate' },
-    input: { type: 'text', optional: true, about: 'Its arguments, a JSON object (default: {})' },
+    call: { type: 'text', many: true, optional: true, about: 'A tool to call through the gate, and its arguments as JSON' },
   },
   examples: [
     ['memory', 'connects, and lists what it offers'],
     [`memory search_nodes '{"query":"Bern"}'`, 'calls an approved tool'],
   ],
   exits: [3, 4],
-  run: (context, flags, { id, tool, input = '{}' }) =>
+  run: (context, flags, { id, call = [] }) =>
     withMcp(context, flags, async ({ mcp, signal }) => {
+      const [tool, input = '{}'] = call
       if (tool !== undefined)
         return runTool.run(context, { json: input, ...(flags.sandbox ? { sandbox: flags.sandbox } : {}) }, { name: offeredName(id, tool) })
       const found = await mcp.probe(id, signal)

@@ -1,9 +1,10 @@
 /** Implements `mcp list | show | enable | disable | remove`: what the MCP servers of others may do here. It connects to none. */
 
+import { mcpLine, reached } from '../../../channels/mcp-command.ts'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { type Mcp, type McpStatus, openMcp } from '../../../host/toolset/guests/mcp/open-mcp.ts'
-import { count, visible } from '../../../kit/text.ts'
+import { visible } from '../../../kit/text.ts'
 import { type Arguments, command } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { printList } from '../../print-list.ts'
@@ -23,24 +24,10 @@ export const list = command({
     const { servers, problems, notices } = mcp.servers()
     const items = servers.map(({ id }) => mcp.status(id))
     const none = 'no MCP servers; add one: braidclaw mcp add ID -- COMMAND, or: braidclaw mcp add ID URL'
-    printList(context, { items: items.map(factsOf), json, lines: items.map(lineOf), none })
+    printList(context, { items: items.map(factsOf), json, lines: items.map(mcpLine), none })
     for (const said of [...problems, ...notices]) context.process.stderr.write(`warning: ${line(said)}\n`)
   },
 })
-
-function lineOf({ server, state, tools, seen }: McpStatus): string {
-  const offered = tools.filter((tool) => tool.state === 'approved').length
-  const changed = tools.filter((tool) => tool.state === 'changed').length
-  const said =
-    seen === undefined
-      ? 'never connected'
-      : `${offered} of ${count(tools.length, 'tool')} offered${changed === 0 ? '' : `, ${changed} changed`}`
-  return `${server.id.padEnd(20)} ${state.padEnd(13)} ${said.padEnd(24)} ${line(reached(server))}`
-}
-
-function reached({ transport }: McpStatus['server']): string {
-  return transport.kind === 'stdio' ? transport.argv.join(' ') : transport.url
-}
 
 /** Leaves out the values of headers and variables, which are keys as often as not. */
 export function factsOf({ server, state, seen, tools }: McpStatus) {

@@ -34,15 +34,20 @@ export function openApprovedBook<Entry>({ home, file, noun, isEntry }: BookOptio
     read,
     /** Lets one process at a time change the entries, because two that write at once would undo each other's change. */
     async change<T>(work: (book: Map<string, Entry>) => T): Promise<T> {
-      mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
       return await createTurns(home, openLibc).take(async () => {
         const book = read()
         const result = work(book)
-        const draft = `${file}.${crypto.randomUUID()}`
-        writeFileSync(draft, `${JSON.stringify(Object.fromEntries(book), null, 1)}\n`, { mode: 0o600, flag: 'wx' })
-        renameSync(draft, file)
+        replaceFile(file, `${JSON.stringify(Object.fromEntries(book), null, 1)}\n`)
         return result
       })
     },
   }
+}
+
+/** Writes a file that only its owner can read; a reader sees the old text or the new one. */
+export function replaceFile(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  const draft = `${file}.${crypto.randomUUID()}`
+  writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
+  renameSync(draft, file)
 }

@@ -3,15 +3,15 @@
  * definition; a server, in exactly one way of starting it.
  */
 
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { readConfigFile } from '../../../../config/text/read-toml-file.ts'
 import { canonical, changeTexts, isObject, parseJson } from '../../../../kit/json.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import type { McpPromptDefinition, McpResourceDefinition, McpServerInfo, McpToolDefinition } from '../../../../mcp/contract.ts'
 import type { Change, ChangeSet, EntryState } from '../../../../runtime/changes.ts'
 import { approvedServers } from '../../tool-selection.ts'
-import { openApprovedBook } from '../approved-book.ts'
+import { openApprovedBook, replaceFile } from '../approved-book.ts'
 import type { McpPermissions, McpServer } from './configured-servers.ts'
 
 /** `start` is the digest of the way in which the server may start, and `tools` has the digest of each approved definition by name. */
@@ -60,11 +60,11 @@ export function openDefinitions(home: string) {
     keepSeen(key: string, seen: Definitions): boolean {
       const before = this.seen(key)
       if (before !== undefined && JSON.stringify(before) === JSON.stringify(seen)) return false
-      write(fileOf(key, 'seen'), seen)
+      replaceFile(fileOf(key, 'seen'), JSON.stringify(seen))
       return true
     },
     /** Keeps the texts of what is approved, so that a later change can be shown. */
-    keepApproved: (key: string, texts: Readonly<Record<string, string>>) => write(fileOf(key, 'approved'), texts),
+    keepApproved: (key: string, texts: Readonly<Record<string, string>>) => replaceFile(fileOf(key, 'approved'), JSON.stringify(texts)),
     approvedTexts(key: string): Readonly<Record<string, string>> {
       const value = read(fileOf(key, 'approved'))
       return isObject(value) ? Object.fromEntries(Object.entries(value).map(([name, text]) => [name, String(text)])) : {}
@@ -78,13 +78,6 @@ export function openDefinitions(home: string) {
 export type DefinitionStore = ReturnType<typeof openDefinitions>
 
 const maxDefinitionBytes = 16 * 1024 * 1024
-
-function write(file: string, content: object): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  const draft = `${file}.${crypto.randomUUID()}`
-  writeFileSync(draft, JSON.stringify(content), { mode: 0o600, flag: 'wx' })
-  renameSync(draft, file)
-}
 
 function isApproval(entry: unknown): entry is ServerApproval {
   if (!isObject(entry) || typeof entry.enabled !== 'boolean' || !isObject(entry.tools)) return false

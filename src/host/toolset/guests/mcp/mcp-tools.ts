@@ -15,6 +15,7 @@ import { done, fail, sandboxed } from '../../../../tools/tool-kind.ts'
 import type { Setup } from '../../../api.ts'
 import type { SourcedTool, ToolDeps, ToolSource } from '../../contract.ts'
 import { builtInNames, namedCall } from '../../tool-selection.ts'
+import { distinct } from '../plugins/plugin-tools.ts'
 import { openDefinitions, serverState, startText, toolState } from './approved-definitions.ts'
 import { configuredServers, expanded, type McpServer } from './configured-servers.ts'
 import { statusFrom } from './open-mcp.ts'
@@ -162,15 +163,6 @@ function resultOf({ text, isError, failed }: McpContent, metadata: NonNullable<T
   const output = visibleLines(text)
   if (!isError) return done(output, metadata)
   return { ...fail(failed ? visible(failed.why) : output || 'the tool failed without a reason', failed ? output : ''), metadata }
-}
-
-/** Offers neither of two tools with one name: the choice between them must not depend on an order. */
-function distinct(tools: readonly SourcedTool[], tell: (line: string) => void): readonly SourcedTool[] {
-  return tools.filter(({ name, source }) => {
-    const other = tools.find((tool) => tool.name === name && tool.source !== source)
-    if (other) tell(`tool ${source} is not offered: ${other.source} would have the name ${name}, too; disable one of them`)
-    return other === undefined
-  })
 }
 
 /** Where there are many tools, the model gets only the means to find and call them. */

@@ -1,7 +1,6 @@
 /** Manages the MCP servers of a home: which are configured, which of their tools are approved, and what changed since. */
 
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { createHybridIndex, paramsOf } from '../../../../discovery/hybrid-index.ts'
 import { errnoOf } from '../../../../kit/errors.ts'
 import { isJsonObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
@@ -14,6 +13,7 @@ import type { Setup } from '../../../api.ts'
 import { FailureError } from '../../../failure.ts'
 import { policyOf } from '../../../setup/effective-policy.ts'
 import { createConfinement } from '../../sandbox/command-sandbox.ts'
+import { replaceFile } from '../approved-book.ts'
 import {
   type Definitions,
   differenceOfTexts,
@@ -289,8 +289,5 @@ function readOwn(file: string): JsonObject {
 }
 
 function writeOwn(file: string, mcpServers: JsonObject): void {
-  const draft = `${file}.${crypto.randomUUID()}`
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  writeFileSync(draft, `${JSON.stringify({ mcpServers }, null, 2)}\n`, { mode: 0o600, flag: 'wx' })
-  renameSync(draft, file)
+  replaceFile(file, `${JSON.stringify({ mcpServers }, null, 2)}\n`)
 }

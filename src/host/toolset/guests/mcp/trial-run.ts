@@ -16,9 +16,9 @@ import { expanded, type McpPermissions, type McpServer } from './configured-serv
 import { definitionsOf } from './server-connections.ts'
 
 export type TrialRun = {
-  /** What the server offers, or why it did not say so. */
+  /** Says why when the server did not tell what it offers. */
   readonly found: Definitions | McpFailure
-  /** What it changed in the folder; it was dropped. */
+  /** Lists its changes of the folder, which were dropped. */
   readonly touched: readonly Change[]
   readonly proposed: McpPermissions
 }

@@ -148,12 +148,12 @@ function variablesFor({ context, redactor }: Setup, { permissions }: PluginManif
 }
 
 /** Offers neither of two tools with one name: the choice between them must not depend on an order. */
-function distinct(tools: readonly SourcedTool[], tell: (line: string) => void): readonly SourcedTool[] {
+export function distinct(tools: readonly SourcedTool[], tell: (line: string) => void): readonly SourcedTool[] {
   return tools.filter(({ name, source }) => {
     const other = builtInNames.includes(name)
       ? 'a built-in tool'
       : tools.find((tool) => tool.name === name && tool.source !== source)?.source
-    if (other !== undefined) tell(`tool ${source} is not offered: it has the name "${name}", and so has ${other}; disable one plugin`)
+    if (other !== undefined) tell(`tool ${source} is not offered: it has the name "${name}", and so has ${other}; disable one of them`)
     return other === undefined
   })
 }
