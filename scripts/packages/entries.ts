@@ -21,7 +21,7 @@ export const entries: readonly Entry[] = [
   { subpath: './config', source: 'src/library/config.ts', node: 'same' },
   { subpath: './discovery', source: 'src/library/discovery.ts', node: 'same' },
   { subpath: './formatters', source: 'src/library/formatters.ts', node: 'same' },
-  { subpath: './mcp', source: 'src/library/mcp.ts', node: 'src/library/remote/mcp.ts' },
+  { subpath: './mcp', source: 'src/library/agent/mcp-registry.ts', node: 'src/library/remote/mcp-registry.ts' },
   { subpath: './relations', source: 'src/library/relations.ts', node: 'same' },
   { subpath: './sandbox', source: 'src/library/remote/sandbox.ts', node: 'same' },
   { subpath: './tools', source: 'src/library/tools.ts', node: 'same' },

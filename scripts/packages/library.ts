@@ -23,7 +23,9 @@ export async function buildLibrary(folder: string, entries: readonly Entry[]): P
     node === 'none' ? [] : [{ file: fileOf(entry), source: node === 'same' ? entry.source : node }],
   )
   const inBun = entries.flatMap((entry): Bundled[] => (entry.node === 'same' ? [] : [{ file: fileOf(entry), source: entry.source }]))
-  await bundle({ entries: onNode, outdir: join(dist, 'node'), target: 'node' })
+  const isAlone = ({ file }: Bundled) => alone.includes(file)
+  await bundle({ entries: onNode.filter((entry) => !isAlone(entry)), outdir: join(dist, 'node'), target: 'node' })
+  await bundle({ entries: onNode.filter(isAlone), outdir: join(dist, 'node'), target: 'node', splitting: false })
   await bundle({ entries: inBun, outdir: join(dist, 'bun'), target: 'bun' })
   // The sandbox of a configuration program shows it this one file.
   if (inBun.length > 0) await bundle({ entries: [programRunner], outdir: join(dist, 'bun'), target: 'bun' })
@@ -33,6 +35,9 @@ export async function buildLibrary(folder: string, entries: readonly Entry[]): P
     packages: [...typed].sort(),
   }
 }
+
+/** These are small and share no state with others, so each is one file: what they have in common would be a dozen files of a kilobyte. */
+const alone: readonly string[] = ['behavioral', 'cache', 'formatters', 'relations', 'trajectories', 'transports']
 
 const programRunner: Bundled = { file: 'run-program', source: 'src/config/layers/run-program.ts' }
 
@@ -47,13 +52,13 @@ function conditionsOf(entry: Entry): { readonly [condition: string]: string } {
 }
 
 type Bundled = { readonly file: string; readonly source: string }
-type BundleOptions = { readonly entries: readonly Bundled[]; readonly outdir: string; readonly target: 'node' | 'bun' }
+type BundleOptions = { readonly entries: readonly Bundled[]; readonly outdir: string; readonly target: 'node' | 'bun'; readonly splitting?: boolean }
 
 /**
  * Bundles the entries with all packages that they use, because one file loads faster than the many of a package; what several entries share
  * is in files of its own.
  */
-async function bundle({ entries: all, outdir, target }: BundleOptions): Promise<void> {
+async function bundle({ entries: all, outdir, target, splitting = true }: BundleOptions): Promise<void> {
   const entries = [...new Map(all.map((entry) => [entry.file, entry])).values()]
   if (entries.length === 0) return
   // These files exist only here: they give the outputs their names.
@@ -63,7 +68,7 @@ async function bundle({ entries: all, outdir, target }: BundleOptions): Promise<
   await Bun.build({
     entrypoints: Object.keys(stubs),
     files: { ...stubs, [stub('deferred')]: `export const load = { ${loaders.join(',\n')} }\n` },
-    ...{ root, outdir, target, format: 'esm', splitting: true, splitRequire: false, minChunkSize: 65_536 },
+    ...{ root, outdir, target, format: 'esm', splitting, splitRequire: false, minChunkSize: splitting ? 65_536 : 0 },
     minify: { syntax: true, whitespace: true, identifiers: false },
     naming: { entry: '[name].js', chunk: 'chunk-[hash].js' },
     plugins: [

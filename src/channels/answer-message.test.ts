@@ -11,6 +11,7 @@ async function answered(text: string, interrupted: InterruptedTurn | string, acc
   const [runs, answers]: [unknown[], string[]] = [[], []]
   const conversation: Partial<Conversation> = {
     interrupted: async () => interrupted,
+    commands: async () => undefined,
     async *run(message, _signal, continues) {
       runs.push([message, continues])
       yield { type: 'done', stopReason: 'end_turn', result: 'here it is' }

@@ -27,7 +27,7 @@ const advice: { readonly [rule: string]: string } = {
   'egress.rule_of_two': nobody,
 }
 
-/** A prompt that names a command of the person, the project or a skill begins the turn of that command. @throws FailureError `usage` for a misspelled one */
+/** A prompt such as `/deploy now` begins the turn of that command. @throws FailureError `usage` for a misspelled one */
 export async function takeTurn({ conversation, prompt, continues, show, onGate, isStopped = () => false }: ChannelTurn): Promise<Ending> {
   const asked = continues || !prompt.startsWith('/') ? undefined : (await conversation.commands())?.turnOf(prompt)
   for await (const event of conversation.run(asked?.prompt ?? prompt, undefined, continues, asked?.allowedTools)) {

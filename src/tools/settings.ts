@@ -32,7 +32,7 @@ export const toolRows = {
     min: 0,
     max: 65_536,
     default: 4_096,
-    about: 'How much of the system prompt the list of skills may take; the tool discover finds the rest (docs/slash-commands.md).',
+    about: 'The room of the list of skills in the system prompt (docs/slash-commands.md).',
   },
   browser: { type: 'boolean', default: false, about: 'Offer the tool browser where Chromium is installed (docs/browser.md).' },
 } as const satisfies Rows

@@ -1,7 +1,7 @@
 /** The registry of MCP servers of seed 003: its listing runs word for word, over an official server in the sandbox. */
 
 import { afterAll, describe, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
@@ -11,7 +11,7 @@ import {
   type MCPMatch,
   type MCPServerConfig,
   type SearchOptions,
-} from '../../src/library/mcp.ts'
+} from '../../src/library/agent/mcp-registry.ts'
 import { given, needs } from '../support/needs.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'braidclaw-registry-'))
@@ -114,7 +114,8 @@ describe('what is refused', () => {
     const inside = { id: 'b', name: 'B', transport: 'http', url: 'http://169.254.169.254/mcp' } as const
     await expect(registry.servers.add(inside)).rejects.toThrow('the MCP server b cannot be used: ')
     await expect(registry.tools.execute('echo', {}, 'b')).rejects.toThrow('no MCP server "b"')
-    await expect(registry.tools.execute('echo', 'x', 'b')).rejects.toThrow('echo takes its arguments as an object of JSON values; got "x"')
+    await expect(registry.tools.execute('echo', 'x', 'b')).rejects.toThrow('no MCP server "b"')
+    await expect(registry.prompts.get('echo', 'x', 'b')).rejects.toThrow('echo takes its arguments as an object of JSON values; got "x"')
   })
 })
 
@@ -140,4 +141,41 @@ describe.if(
     expect([registry.servers.list(), await registry.tools.search('echo')]).toEqual([[], []])
     await expect(registry.tools.execute('echo', { message: 'hi' }, 'everything')).rejects.toThrow('no MCP server "everything"')
   })
+})
+
+/** Speaks just enough of the protocol, in lines of JSON. */
+const notes = `import { createInterface } from 'node:readline'
+const tool = { name: 'add_note', description: 'Write something down', inputSchema: { type: 'object', properties: { text: { type: 'string' } } } }
+const answers = {
+  initialize: ({ protocolVersion }) => ({ protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'notes', version: '1' } }),
+  'tools/list': () => ({ tools: [tool] }),
+  'tools/call': ({ arguments: { text } }) => ({ content: [{ type: 'text', text: 'noted: ' + text }] }),
+}
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line)
+  if (id === undefined) return
+  const result = answers[method]?.(params)
+  console.log(JSON.stringify({ jsonrpc: '2.0', id, ...(result ? { result } : { error: { code: -32601, message: 'unknown' } }) }))
+})
+`
+
+test.if(needs('bwrap', 'node'))('the example of the page prints what stands there', async () => {
+  const [, section = ''] = readFileSync(join(import.meta.dir, '../../docs/library-data.md'), 'utf8').split('## MCP servers\n')
+  const [code = '', printed] = [...section.matchAll(/```(?:ts)?\n([\s\S]*?)```/g)].map(([, block = '']) => block)
+  const cwd = join(home, 'work')
+  mkdirSync(cwd)
+  writeFileSync(join(cwd, 'notes.mjs'), notes)
+  writeFileSync(
+    join(cwd, 'program.ts'),
+    code.replace("'braidclaw/mcp'", JSON.stringify(join(import.meta.dir, '../../src/library/agent/mcp-registry.ts'))),
+  )
+  const bun = [process.execPath, '--config=/dev/null', '--no-env-file']
+  const env = { PATH: '/usr/bin:/bin', HOME: home, BRAIDCLAW_HOME: options.home }
+  const child = Bun.spawn([...bun, join(cwd, 'program.ts')], { cwd, env, stdout: 'pipe', stderr: 'pipe' })
+  expect([await child.stdout.text(), await child.stderr.text()]).toEqual([printed ?? '', ''])
+})
+
+test('on Node it says what it needs', async () => {
+  const { createMcpRegistry: onNode } = await import('../../src/library/remote/mcp-registry.ts')
+  expect(onNode).toThrow('braidclaw/mcp needs Bun')
 })

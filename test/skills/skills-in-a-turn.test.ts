@@ -92,12 +92,12 @@ describe('the tool skill', () => {
     const said = results(on.asked().at(-1)).join('\n')
     expect(said).not.toMatch(/UNICORN|POISON/)
     expect(said).toContain('it leads out of the folder')
-    expect(said).toContain('no skill has this name, and none fits')
+    expect(said).toContain('no skill "quantum chromodynamics"; discover finds skills')
   })
 
   test('returns the text, the files, a file of it, and what fits other words', async () => {
     using on = stage([
-      calls(['skill', { name: 'mail' }], ['skill', { name: 'mail/references/form.md' }], ['skill', { name: 'send an email' }]),
+      calls(['skill', { name: 'mail' }], ['skill', { name: 'mail/references/form.md' }], ['skill', { name: 'mial' }]),
       calls(['skill', { name: 'pdf' }], ['skill', { name: 'pdf/notes.md' }]),
     ])
     homeSkill(on, 'mail', skillText('mail', 'Send an email', 'First\u202e write.'))
@@ -109,8 +109,8 @@ describe('the tool skill', () => {
     const [mail, form, found, pdf, notes] = results(on.asked().at(-1))
     expect(mail).toBe('Skill mail (its folder for commands: /skills/mail; files in it: references/form.md)\n\nFirst\\u{202e} write.')
     expect(form).toBe('Dear …')
-    expect(found).toBe('No skill has this name; these fit:\n- mail — Send an email')
-    expect(pdf).toStartWith('Skill pdf (its folder for commands: .agents/skills/pdf; files in it: notes.md)')
+    expect(found).toContain('no skill "mial"; did you mean "mail"?')
+    expect(pdf).toMatch(/^Skill pdf \(no script of it may run: .*braidclaw skill approve .*; files in it: notes\.md\)/)
     expect(notes).toBe('Notes.')
   })
 

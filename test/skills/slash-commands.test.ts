@@ -35,7 +35,7 @@ describe('what is no command', () => {
     own(on, 'commands/help.md', 'POISON')
     own(on, 'commands/new.md', 'POISON')
     for (const message of ['/help', '/new', '/etc/hosts says what?', '/']) expect((await asked(on, message)).prompt).toBe(message)
-    expect((await asked(on, 'hello')).stderr).not.toContain('POISON')
+    expect((await asked(on, '/help')).stderr).toContain('help.md is not a command: /help is a command of BraidClaw; rename the file')
   })
 
   test('the names of the terminal are all reserved', () => {

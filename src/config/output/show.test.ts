@@ -189,6 +189,7 @@ env = ["weather:WEATHER_KEY"]
 backend = "bash"
 web_search = "exa"
 browser = true
+skills_bytes = 77
 [memory]
 backend = "sqlite"
 path = "/m.sqlite"

@@ -79,32 +79,22 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
   const root = () => (state.root ??= inFolder(''))
 
   const skills = lazy(async (): Promise<OfferedSkills | undefined> => {
-    if (!hasSkills(setup, workspace)) return undefined
-    const { offerSkills } = await import('../toolset/guests/skills/offered-skills.ts')
-    return offerSkills(setup, workspace)
+    if (hasSkills(setup, workspace)) return (await import('../toolset/guests/skills/offered-skills.ts')).offerSkills(setup, workspace)
   })
-
-  async function projectTools(): Promise<readonly ProjectTool[]> {
-    const hasOwn = hasSkills(setup, workspace)
-    const { text = '' } = (await root()) ?? {}
-    if (!hasOwn && !/\]\((?!https?:)[^)\n]{1,300}\.(md|txt)/.test(text)) return []
-    return (await projectFiles()).projectTools(hasOwn)
-  }
 
   return {
     /** Returns the instructions of the workspace folder: read once, so that the system prompt keeps its bytes. */
     root,
     /** Returns the tool discover where there are skills, or where the file links to documents: once, so that the list keeps its bytes. */
-    tools: () => (state.tools ??= projectTools()),
-    /** Returns the skills that may be used; undefined, and nothing is loaded, where there is no folder of skills. */
+    tools: () => (state.tools ??= root().then((rules) => projectTools(hasSkills(setup, workspace), rules?.text))),
+    /** Returns the skills that may be used; undefined where there is no folder of skills. */
     skills: skills.get,
-    /** Returns the slash commands; undefined, and nothing is loaded, where there are neither files of commands nor skills. */
+    /** Returns the slash commands; undefined where there are neither files of commands nor skills. */
     commands: lazy(async (): Promise<SlashCommands | undefined> => {
       const folders = [`${paths.home}/commands`, `${workspace}/.claude/commands`].filter(existsSync)
       const offered = await skills.get()
       if (folders.length === 0 && offered === undefined) return undefined
-      const { openSlashCommands } = await import('../toolset/guests/skills/slash-commands.ts')
-      return openSlashCommands(setup, { workspace, skills: offered })
+      return (await import('../toolset/guests/skills/slash-commands.ts')).openSlashCommands(setup, { workspace, skills: offered })
     }).get,
     /** Returns the instructions of the folders from the workspace down to these absolute paths, each folder only once. */
     async below(touched: readonly string[]): Promise<readonly Instruction[]> {
@@ -119,6 +109,11 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
 }
 
 const projectFiles = () => import('./project-files.ts')
+
+async function projectTools(areSkillsThere: boolean, rules = ''): Promise<readonly ProjectTool[]> {
+  if (!areSkillsThere && !/\]\((?!https?:)[^)\n]{1,300}\.(md|txt)/.test(rules)) return []
+  return (await projectFiles()).projectTools(areSkillsThere)
+}
 
 /** Tells whether there is a folder of skills; one in the workspace counts when it is trusted. */
 function hasSkills(setup: Setup, workspace: string): boolean {

@@ -52,7 +52,7 @@ export function realFolder(path: string): string {
   return existsSync(path) ? realpathSync(path) : path
 }
 
-/** Returns the folders of skills, the strongest first; those of the project lie in the workspace. */
+/** Returns the folders of skills, the strongest first. */
 export function skillFolders({ paths, context: { env } }: Pick<Setup, 'paths' | 'context'>, workspace: string): readonly string[] {
   const folders = [`${workspace}/.agents/skills`, `${workspace}/.claude/skills`, `${env.HOME ?? paths.home}/.agents/skills`]
   return [...new Set([...folders, `${paths.home}/skills`])]

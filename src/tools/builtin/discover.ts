@@ -12,39 +12,36 @@ export type ProjectDeps = {
 
 export type ProjectTool = ToolKind<Schema, ProjectDeps>
 
-const parametersOf = <Name extends string>(name: Name) =>
-  ({
-    type: 'object',
-    properties: { [name]: { type: 'string' } } as { readonly [key in Name]: { readonly type: 'string' } },
-    required: [name] as const,
-    additionalProperties: false,
-  }) as const
-
-const intent = parametersOf('intent')
+const parameters = {
+  type: 'object',
+  properties: { intent: { type: 'string' } },
+  required: ['intent'],
+  additionalProperties: false,
+} as const
 
 export const discover = {
   name: 'discover',
   description: 'Find skills and documents for what you are about to do. Then read the one that fits.',
-  parameters: intent,
+  parameters,
   risk: 'low',
   timeoutMs: 30_000,
   idempotent: true,
   touches: () => [{ kind: 'path', path: '.', access: 'read' }],
   run: async ({ intent }, _context, { discover: find }) => done((await find(intent)).join('\n') || 'nothing here fits'),
-} as const satisfies ToolKind<typeof intent, ProjectDeps>
+} as const satisfies ToolKind<typeof parameters, ProjectDeps>
 
-const name = parametersOf('name')
+const named = { ...parameters, properties: { name: { type: 'string' } }, required: ['name'] } as const
 
 export const skill = {
   name: 'skill',
-  description: 'Read a skill by its name before you do such work; NAME/FILE reads a file of it. Other words find the skills that fit.',
-  parameters: name,
+  description: 'Read a skill by its name before you do such work; NAME/FILE reads a file of it.',
+  parameters: named,
   risk: 'low',
   timeoutMs: 30_000,
   idempotent: true,
   touches: () => [],
-  async run({ name }, _context, { skill: read }) {
+  run: async ({ name }, _context, { skill: read }) => {
     const { ok, text } = await read(name)
     return ok ? done(text) : fail(text)
   },
-} as const satisfies ToolKind<typeof name, ProjectDeps>
+} as const satisfies ToolKind<typeof named, ProjectDeps>

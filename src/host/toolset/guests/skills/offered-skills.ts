@@ -1,16 +1,18 @@
 /** Offers the skills of a conversation: a compact list for the prompt, the text of one on demand, and its folder for commands. */
 
 import { join, relative } from 'node:path'
-import { createHybridIndex } from '../../../../discovery/hybrid-index.ts'
-import { type FoundSkill, readSkills, skillEntry } from '../../../../discovery/skill-files.ts'
+import { type FoundSkill, readSkills } from '../../../../discovery/skill-files.ts'
 import { findFiles, isInside, openTextFiles } from '../../../../discovery/text-files.ts'
-import { flat, visible, visibleLines } from '../../../../kit/text.ts'
+import { didYouMean, flat, quote, visible, visibleLines } from '../../../../kit/text.ts'
 import type { SpawnPlan } from '../../../../tools/process.ts'
 import type { Setup } from '../../../api.ts'
 import { openProjectFiles } from '../../../setup/project-files.ts'
 import { openSkills, skillRoots } from './skills.ts'
 
 export type OfferedSkills = Awaited<ReturnType<typeof offerSkills>>
+
+const heading = `
+Skills say how something is done here. Read the one that fits with the tool skill before you do such work, and follow it; what is permitted stays with the gate.`
 
 const [longestSummary, mostFiles, range] = [160, 30, { maxBytes: 65_536 }]
 
@@ -26,7 +28,7 @@ export async function offerSkills(setup: Setup, workspace: string) {
     if (!usable) setup.log('warn', visible(`skill ${name} is not offered: ${why}`))
     return usable
   })
-  const named = (name: string) => skills.find((found) => found.skill.name === name)
+  const names = skills.map(({ skill }) => skill.name)
 
   /** The files of a project were made visible and redacted when they were read. */
   const shown = ({ source }: FoundSkill, text: string) => (source === 'project' ? text : setup.redactor.text(visibleLines(text)))
@@ -35,14 +37,11 @@ export async function offerSkills(setup: Setup, workspace: string) {
     return `- ${visible(found.skill.name)} — ${about.length > longestSummary ? `${about.slice(0, longestSummary)}…` : about}`
   }
 
-  /** Says where commands find the files: a project's skill lies in the workspace, and others get a place that no machine has. */
-  function scriptsOf({ skill: { name, skillDir }, source }: FoundSkill) {
+  /** Gives the folder of the approved files a place that no machine has. */
+  function scriptsOf({ skill: { name, skillDir } }: FoundSkill) {
     const scripts = skillScripts(skillDir)
-    if (source === 'project') return { ok: true as const, folder: skillDir, place: relative(workspace, skillDir) }
-    if (!scripts.ok) return scripts
-    return /^[\w-]{1,64}$/.test(name)
-      ? { ...scripts, place: `/skills/${name}` }
-      : { ok: false as const, why: 'its name is not that of a folder' }
+    if (scripts.ok && !/^[\w-]{1,64}$/.test(name)) return { ok: false as const, why: 'its name is not that of a folder' }
+    return scripts.ok ? { ...scripts, place: `/skills/${name}` } : scripts
   }
 
   /** Returns the body below a line with the name, the folder and the files of the skill. */
@@ -57,24 +56,18 @@ export async function offerSkills(setup: Setup, workspace: string) {
   }
 
   function readFile(found: FoundSkill, file: string) {
-    const { skill, source } = found
-    const { skillDir } = skill
-    const path = join(skillDir, file)
-    const files = source === 'project' && isInside(skillDir, path) ? openProjectFiles(setup, workspace) : openTextFiles(skillDir)
-    const read = files.readText(source === 'project' ? relative(workspace, path) : file, range)
+    const { skillDir } = found.skill
+    const path = relative(workspace, join(skillDir, file))
+    const isProject = found.source === 'project' && isInside(skillDir, join(skillDir, file))
+    const read = isProject ? openProjectFiles(setup, workspace).readText(path, range) : openTextFiles(skillDir).readText(file, range)
     if (!read.ok) return { ok: false, text: read.message }
     return { ok: true, text: `${shown(found, read.text)}${read.more ? `\n[cut: the file has ${read.size} bytes]` : ''}` }
   }
 
-  function search(words: string): readonly FoundSkill[] {
-    const index = createHybridIndex<ReturnType<typeof skillEntry> & { readonly found: FoundSkill }>()
-    index.put(skills.map((found) => ({ ...skillEntry(found), found })))
-    return index.search(words).map(({ entry }) => entry.found)
-  }
-
   return {
-    list: skills.map(({ skill }) => skill),
-    /** Returns a line for each skill, as many as fit into so many bytes; undefined without a skill, or without room. */
+    list: skills,
+    textOf,
+    /** Returns the section of the system prompt, with a line for each skill that fits into so many bytes; undefined without a skill, or without room. */
     index(maxBytes: number): string | undefined {
       if (skills.length === 0 || maxBytes === 0) return undefined
       const lines: string[] = []
@@ -85,28 +78,25 @@ export async function offerSkills(setup: Setup, workspace: string) {
         lines.push(lineOf(found))
       }
       const rest = skills.length - lines.length
-      return setup.redactor.text([...lines, ...(rest > 0 ? [`- ${rest} more: find them with discover`] : [])].join('\n'))
+      return setup.redactor.text([heading, ...lines, ...(rest > 0 ? [`- ${rest} more: find them with discover`] : [])].join('\n'))
     },
-    /** @throws TypeError without a skill of this name */
-    textOf: (name: string) => textOf(named(name) as FoundSkill),
-    /** Reads NAME or NAME/FILE; other words find the skills that fit. */
+    /** Reads NAME or NAME/FILE. */
     read(asked: string): { readonly ok: boolean; readonly text: string } {
       const [name = '', ...file] = asked.trim().split('/')
-      const found = named(name)
+      const found = skills.find(({ skill }) => skill.name === name)
+      const near = didYouMean(name, names)
+      if (!found) return { ok: false, text: `no skill ${quote(name)}${near || '; discover finds skills by what is to be done'}` }
       // It may have changed since the conversation began.
-      const { usable, why = '' } = found ? skillState(found.skill.skillDir) : { usable: true }
+      const { usable, why = '' } = skillState(found.skill.skillDir)
       if (!usable) return { ok: false, text: why }
-      if (found) return file.length === 0 ? { ok: true, text: textOf(found) } : readFile(found, file.join('/'))
-      const hits = search(asked)
-      if (hits.length > 0) return { ok: true, text: ['No skill has this name; these fit:', ...hits.map(lineOf)].join('\n') }
-      return { ok: false, text: 'no skill has this name, and none fits; discover also finds documents' }
+      return file.length === 0 ? { ok: true, text: textOf(found) } : readFile(found, file.join('/'))
     },
     /** Shows a command the folders of the skills that it names, read-only. */
     shownTo<Plan extends Pick<SpawnPlan, 'argv' | 'readablePaths'>>(plan: Plan): Plan {
       const words = plan.argv.join('\n')
       const folders = skills.flatMap((found) => {
         const isNamed = new RegExp(`(?<![\\w.~-])/skills/${RegExp.escape(found.skill.name)}(?![\\w-])`).test(words)
-        const scripts = isNamed && found.source !== 'project' ? scriptsOf(found) : undefined
+        const scripts = isNamed ? scriptsOf(found) : undefined
         return scripts?.ok ? [{ path: scripts.place, from: scripts.folder }] : []
       })
       return folders.length === 0 ? plan : { ...plan, readablePaths: [...(plan.readablePaths ?? []), ...folders] }

@@ -15,26 +15,24 @@ export const reservedNames: readonly string[] =
   'help exit quit continue tools memory policy changes diff status jobs sop wiggum undo model clear mcp start stop new schedules'.split(' ')
 
 type Command = SlashCommand & { readonly turn: (args: string) => SlashTurn }
-type CommandFolder = { readonly files: TextFiles; readonly root: string; readonly path: string; readonly within?: string }
-type Reading = CommandFolder & { readonly setup: Setup; readonly split: Awaited<ReturnType<typeof loadFrontMatter>> }
-type Opening = { readonly workspace: string; readonly skills: OfferedSkills | undefined }
+type CommandFolder = Readonly<Record<'root' | 'path', string>> & { readonly files: TextFiles; readonly within?: string }
+type SplitText = Awaited<ReturnType<typeof loadFrontMatter>>
+type CommandPlaces = { readonly workspace: string; readonly skills: OfferedSkills | undefined }
 
 const maxBytes = 65_536
 
 /** Reads the files once: the person's own come first, then those of a trusted project, then its skills. `workspace` is a real path. */
-export async function openSlashCommands(setup: Setup, { workspace, skills }: Opening): Promise<SlashCommands> {
+export async function openSlashCommands(setup: Setup, { workspace, skills }: CommandPlaces): Promise<SlashCommands> {
   const split = await loadFrontMatter()
   const { home, trustedFolders } = setup.paths
   const trusted = createTrust(trustedFolders).isTrusted(setup.config.copyOf ?? workspace)
   const own = { files: openTextFiles(`${home}/commands`), root: `${home}/commands`, path: '' }
   const project = { files: openProjectFiles(setup, workspace), root: workspace, path: '.claude/commands/', within: workspace }
-  const fromFiles = (trusted ? [own, project] : [own]).flatMap((folder) => commandsIn({ ...folder, setup, split }))
-  const fromSkills = (skills?.list ?? []).map(({ name, description, location, allowedTools }): Command => {
-    const turn = (args: string) => ({
-      prompt: `Work by this skill.\n\n${filled(skills?.textOf(name) ?? '', args, /\$(ARGUMENTS)\b/g)}`,
-      allowedTools,
-    })
-    return { name, usage: name, description, source: location, turn }
+  const fromFiles = (trusted ? [own, project] : [own]).flatMap((folder) => commandsIn(setup, folder, split))
+  const fromSkills = (skills?.list ?? []).map((found): Command => {
+    const { name, description, location: source, allowedTools } = found.skill
+    const promptFor = (args: string) => `Work by this skill.\n\n${filled(skills?.textOf(found) ?? '', args, /\$(ARGUMENTS)\b/g)}`
+    return { name, usage: name, description, source, turn: (args) => ({ prompt: promptFor(args), allowedTools }) }
   })
   const commands = new Map<string, Command>()
   for (const command of [...fromFiles, ...fromSkills]) {
@@ -43,16 +41,14 @@ export async function openSlashCommands(setup: Setup, { workspace, skills }: Ope
     else setup.log('warn', visible(`${command.source} is not a command: ${why}`))
   }
   const list = [...commands.values()].map(({ turn: _, ...command }) => command)
+  const lines = list.map(({ name }) => `/${name}`)
 
   return {
     list,
     turnOf(line) {
       const [, name = '', args = ''] = /^\/([\w:-]+)(?:\s+([\s\S]*))?$/.exec(line.trim()) ?? []
       if (name === '' || reservedNames.includes(name)) return undefined
-      const near = didYouMean(
-        `/${name}`,
-        list.map((command) => `/${command.name}`),
-      )
+      const near = didYouMean(`/${name}`, lines)
       const found = commands.get(name)
       if (found === undefined && near !== '')
         throw new FailureError('usage', `no command ${quote(`/${name}`)}${near} A message that begins with "/" can begin with a space`)
@@ -67,7 +63,7 @@ function whyNot(name: string, other: Command | undefined): string | undefined {
   return other && `${other.source} has the same name`
 }
 
-function commandsIn({ setup, split, files, root, path, within }: Reading): readonly Command[] {
+function commandsIn(setup: Setup, { files, root, path, within }: CommandFolder, split: SplitText): readonly Command[] {
   const { found, notices } = findFiles(`${root}/${path}`, { ending: '.md', within })
   for (const notice of notices) setup.log('warn', visible(notice))
   return found.flatMap((file) => {
@@ -80,7 +76,7 @@ function commandsIn({ setup, split, files, root, path, within }: Reading): reado
 }
 
 /** A file in a folder has the name of the file alone, as in Claude Code. */
-function commandOf(source: string, { fields = {}, body }: ReturnType<Reading['split']>): Command {
+function commandOf(source: string, { fields = {}, body }: ReturnType<SplitText>): Command {
   const name = basename(source, '.md')
   const hint = textOf(fields['argument-hint']) ?? ''
   const description = textOf(fields.description) ?? body.trim().split('\n')[0] ?? ''

@@ -1,16 +1,16 @@
 /** Exports the registry of MCP servers: `import { createMcpRegistry } from 'braidclaw/mcp'`. It runs in Bun, and its servers in the sandbox. */
 
-import { channelRows } from '../channels/list.ts'
-import { createHybridIndex, type Entry, paramsOf, type Why } from '../discovery/hybrid-index.ts'
-import { type HostOptions, setUpFor } from '../host/open/library.ts'
-import { policyOf } from '../host/setup/effective-policy.ts'
-import type { McpPermissions, McpServer } from '../host/toolset/guests/mcp/configured-servers.ts'
-import { createConnections } from '../host/toolset/guests/mcp/server-connections.ts'
-import { createConfinement } from '../host/toolset/sandbox/command-sandbox.ts'
-import { isJsonObject, type JsonObject } from '../kit/json.ts'
-import { lazy } from '../kit/lazy.ts'
-import { didYouMean, quote } from '../kit/text.ts'
-import type * as mcp from '../mcp/contract.ts'
+import { channelRows } from '../../channels/list.ts'
+import { createHybridIndex, type Entry, paramsOf, type Why } from '../../discovery/hybrid-index.ts'
+import { type HostOptions, setUpFor } from '../../host/open/library.ts'
+import { policyOf } from '../../host/setup/effective-policy.ts'
+import type { McpPermissions, McpServer } from '../../host/toolset/guests/mcp/configured-servers.ts'
+import { createConnections } from '../../host/toolset/guests/mcp/server-connections.ts'
+import { createConfinement } from '../../host/toolset/sandbox/command-sandbox.ts'
+import { isJsonObject, type JsonObject } from '../../kit/json.ts'
+import { lazy } from '../../kit/lazy.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
+import type * as mcp from '../../mcp/contract.ts'
 
 /** `token` is sent as `Authorization: Bearer …`. */
 export type AuthConfig = { readonly token?: string; readonly headers?: Readonly<Record<string, string>> }
@@ -30,22 +30,23 @@ export type MCPServerConfig = {
 export type MCPClient = { readonly id: string; readonly server: mcp.McpServerInfo }
 /** Defaults: 5 hits, of all servers. */
 export type SearchOptions = { readonly limit?: number; readonly serverId?: string }
-export type MCPMatch<Name extends string, Item> = { readonly [name in Name]: Item } & {
+export type MCPMatch<Name extends string, Definition> = { readonly [name in Name]: Definition } & {
   readonly serverId: string
   readonly score: number
   readonly why: Why
 }
 export type MCPRegistry = ReturnType<typeof createMcpRegistry>
 
-type Item = mcp.McpToolDefinition | mcp.McpResourceDefinition | mcp.McpPromptDefinition
+type Definition = mcp.McpToolDefinition | mcp.McpResourceDefinition | mcp.McpPromptDefinition
 
 /** Opens nothing before the first server is added. A method rejects with an Error that says why; a call that failed is a result. */
 export function createMcpRegistry(options: HostOptions = {}) {
-  const index = createHybridIndex<Entry & { readonly item: Item }>()
+  const index = createHybridIndex<Entry & { readonly item: Definition }>()
   const listed = new Map<string, { readonly config: MCPServerConfig; readonly server: McpServer }>()
+  const signal = new AbortController().signal
   const followed = new WeakSet<mcp.McpConnection>()
   const host = lazy(async () => {
-    const { connect } = await import('../mcp/client/connect.ts')
+    const { connect } = await import('../../mcp/client/connect.ts')
     const setup = setUpFor({ ...options, channels: channelRows }, {})
     const policy = policyOf(setup.config, setup.paths, setup.context.env)
     const sandboxOn = (workspace: string) => createConfinement('auto', { setup, policy: { ...policy, workspace } })
@@ -57,7 +58,7 @@ export function createMcpRegistry(options: HostOptions = {}) {
     const found = listed.get(id)
     if (!found) throw new Error(`no MCP server ${quote(id)}${didYouMean(id, [...listed.keys()]) || '; add it with servers.add'}`)
     const { connections, deps } = await host.get()
-    const live = await connections.use(found.server, deps, never)
+    const live = await connections.use(found.server, deps, signal)
     if ('why' in live) throw new Error(`the MCP server ${id} cannot be used: ${live.why}`)
     const { connection } = live
     if (followed.has(connection)) return connection
@@ -68,13 +69,13 @@ export function createMcpRegistry(options: HostOptions = {}) {
   }
 
   async function read(connection: mcp.McpConnection, list: mcp.McpListName, id: string): Promise<void> {
-    const found = await connection[list](never)
+    const found = await connection[list](signal)
     if ('why' in found || !listed.has(id)) return
     index.remove(({ kind, source }) => source === id && kind === list)
-    index.put(found.items.map((item: Item) => entryOf(list, item, id)))
+    index.put(found.items.map((item: Definition) => entryOf(list, item, id)))
   }
 
-  const known = <Name extends string, Kind extends Item>(list: mcp.McpListName, name: Name) => ({
+  const known = <Name extends string, Kind extends Definition>(list: mcp.McpListName, name: Name) => ({
     async search(query: string, { limit, serverId }: SearchOptions = {}): Promise<MCPMatch<Name, Kind>[]> {
       const accept = ({ kind, source }: Entry) => kind === list && (serverId === undefined || source === serverId)
       const hits = index.search(query, { limit, accept })
@@ -90,16 +91,12 @@ export function createMcpRegistry(options: HostOptions = {}) {
   return {
     tools: {
       ...tools,
-      async execute(name: string, args: unknown, serverId: string): Promise<mcp.McpContent> {
-        const input = argumentsIn(name, args)
-        return (await connectionOf(serverId)).callTool(name, input, { signal: never })
-      },
+      execute: async (name: string, args: unknown, serverId: string): Promise<mcp.McpContent> =>
+        (await connectionOf(serverId)).callTool(name, argumentsIn(name, args), { signal }),
     },
     resources: {
       ...resources,
-      async read(uri: string, serverId: string): Promise<mcp.McpContent> {
-        return (await connectionOf(serverId)).readResource(uri, { signal: never })
-      },
+      read: async (uri: string, serverId: string) => (await connectionOf(serverId)).readResource(uri, { signal }),
       /** Yields when the resource changed; leaving the loop ends the subscription. */
       async *subscribe(uri: string, serverId: string): AsyncGenerator<{ readonly uri: string }> {
         const over = new AbortController()
@@ -114,7 +111,7 @@ export function createMcpRegistry(options: HostOptions = {}) {
       ...prompts,
       async get(name: string, args: unknown, serverId: string): Promise<mcp.McpContent> {
         const texts = Object.entries(argumentsIn(name, args ?? {})).map(([key, value]) => [key, String(value)])
-        return (await connectionOf(serverId)).getPrompt(name, Object.fromEntries(texts), { signal: never })
+        return (await connectionOf(serverId)).getPrompt(name, Object.fromEntries(texts), { signal })
       },
     },
     /** Returns the five of each kind that fit an intent best. It asks no server. */
@@ -146,9 +143,7 @@ export function createMcpRegistry(options: HostOptions = {}) {
   }
 }
 
-const never = new AbortController().signal
-
-function entryOf(kind: mcp.McpListName, item: Item, source: string) {
+function entryOf(kind: mcp.McpListName, item: Definition, source: string) {
   const [name, params] = ['uri' in item ? item.uri : item.name, 'inputSchema' in item ? paramsOf(item.inputSchema) : '']
   return { kind, source, name, description: item.description ?? '', params, context: item.name, item }
 }
