@@ -55,7 +55,7 @@ export const tools = {
     const setup = setUpFor({ ...options, channels: channelRows }, {})
     const [{ createToolRuntime }, { everything, parseToolsOption }, { policyOf }] = await Promise.all([
       import('./host/toolset/tool-executor.ts'),
-      import('./host/toolset/tools-option.ts'),
+      toolsOption(),
       import('./host/setup/effective-policy.ts'),
     ])
     const policy = policyOf(setup.config, setup.paths, setup.context.env)
@@ -73,9 +73,11 @@ export const tools = {
   },
 }
 
+const toolsOption = () => import('./host/toolset/tools-option.ts')
+
 async function runTool(name: string, input: JsonObject, { tools: named, ...options }: ToolOptions): Promise<ToolRun> {
   const setup = setUpFor({ ...options, channels: channelRows }, {})
-  const request = (await import('./host/toolset/tools-option.ts')).toolsFor(setup, name, named)
+  const request = (await toolsOption()).toolsFor(setup, name, named)
   const provider = directCall({ name, input })
   const call = { setup, which: { kind: 'new' }, channel: 'library', provider, tools: request, systemPrompt: '' } as const
   return withConversation(call, async (conversation) => {

@@ -66,7 +66,7 @@ export function createAnswers({ log, answering, questions, schedules, sops, trou
       (await jobsCommand(text, conversation, from)) ??
       // A procedure runs with the operator's rights.
       (access.profile === 'operator' ? await sops(text, message) : undefined) ??
-      (access.schedules && (await schedulesCommand(text, schedules, { channel: access.channel, conversationId: conversation.id })))
+      (access.schedules && (await schedulesCommand(text, schedules, { channel: access.channel, recipient: conversation.id })))
     if (answer !== undefined) return { text: answer }
     if (text.trim() === '/status') return { text: statusAnswer(troubles(), access.profile === 'chat') }
     const turn = text.trim() === '/continue' ? await continueTurn(conversation).catch(refusalOf) : { prompt: text }

@@ -23,8 +23,8 @@ import { fill, type Reference, referencesIn } from './template.ts'
 
 export type SopRun = SopRunRow & { readonly steps: readonly SopStepRow[] }
 
-/** A chat that began a run: it gets the questions and the answer. */
-export type ChatPlace = Pick<SopRunRow, 'channel' | 'recipient'>
+/** The chat that began a run, if one did: it gets the questions and the answer. */
+export type RunPlace = Pick<SopRunRow, 'channel' | 'recipient'>
 
 export type SopTurns = Omit<StepTurns, 'records' | 'host'> & {
   readonly host: Pick<Host, 'conversation' | 'setup'>
@@ -53,7 +53,7 @@ export function beginSop(
     readonly inputs: SopRunRow['inputs']
     readonly by: string
     readonly owner?: string
-    readonly place?: ChatPlace | undefined
+    readonly place?: RunPlace | undefined
   },
 ): SopRunRow {
   const inputs = checkInputs(sop, given.inputs)

@@ -11,7 +11,7 @@ import type { Approval } from '../memory/approval-table.ts'
 import type { SopRunRow } from '../memory/journal/sop-store.ts'
 import type { Proposal } from '../runtime/event.ts'
 import { findSop, findSops, type SopFile, sopTools } from './find-sops.ts'
-import { answerOfRun, beginSop, type ChatPlace, runSop, type SopTurns, showRun } from './run-sop.ts'
+import { answerOfRun, beginSop, type RunPlace, runSop, type SopTurns, showRun } from './run-sop.ts'
 import { enabledSop, namedByMessage, triggerCommand } from './triggers.ts'
 
 type Served = Pick<SopTurns, 'takeTurn' | 'onGate' | 'options'>
@@ -130,7 +130,7 @@ function createTeller({ setup: { log } }: Host, { sops, approvals }: HostRecords
   }
 }
 
-type Beginning = { readonly inputs: SopRunRow['inputs']; readonly by: string; readonly place?: ChatPlace | undefined }
+type Beginning = { readonly inputs: SopRunRow['inputs']; readonly by: string; readonly place?: RunPlace | undefined }
 
 /** Records a run for the process that serves procedures. @throws FailureError when the procedure or its inputs are wrong */
 export async function queueSop(host: Host, sop: string | SopFile, given: Beginning): Promise<SopRunRow> {
@@ -174,7 +174,7 @@ export async function beginByText(
 }
 
 /** `place`: the chat that gets the questions and the answer. */
-type Asking = { readonly mayApprove?: boolean; readonly place?: ChatPlace }
+type Asking = { readonly mayApprove?: boolean; readonly place?: RunPlace }
 
 function begunText({ id, channel }: SopRunRow): string {
   return channel === null ? `${id} begins where "braidclaw serve" or "daemon" is up; else: braidclaw sop resume ${id}` : `${id} begins`

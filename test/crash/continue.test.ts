@@ -3,23 +3,17 @@
  * somebody asked for it. CRASH_SEED repeats the random part, CRASH_KILLS=300 does more of it.
  */
 
-import { afterEach, test as always, describe, expect } from 'bun:test'
+import { describe, expect } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { attempts } from '../../src/memory/journal/attempts.ts'
-import { needs } from '../support/needs.ts'
 import { isDeep, repetitions } from '../support/tier.ts'
 import { until } from '../support/until.ts'
-import { createHome, type Home, randomFrom } from './home.ts'
+import { fresh, random, remove, removeHomes, seed, shell, start, test } from './dying-turns.ts'
+import type { Home } from './home.ts'
 import { withMemory } from './oracle.ts'
 
-const test = always.if(needs('bwrap'))
-const root = join(import.meta.dir, '../..')
-const bun = [process.execPath, '--config=/dev/null', '--no-env-file', '--no-install']
-const seed = Number(process.env.CRASH_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0])
-const random = randomFrom(seed)
-
-const shell = (id: string, command: string) => ({ id, name: 'shell', arguments: { command } })
+removeHomes()
 const files = ['a.txt', 'b.txt', 'c.txt', 'd.txt']
 const replies = [
   { tool_calls: [{ id: 't', name: 'time', arguments: {} }, shell('a', 'echo a >> a.txt'), shell('b', 'echo b >> b.txt')] },
@@ -31,19 +25,6 @@ const replies = [
 const modes = { views: ['--approve-all-medium'], direct: ['--autonomy', 'full', '--sandbox', 'none'] }
 type Mode = keyof typeof modes
 
-const opened: Home[] = []
-afterEach(() => {
-  for (const home of opened.splice(0)) home[Symbol.dispose]()
-})
-
-function fresh(): Home {
-  const home = createHome({ binary: join(root, 'src/main.ts') })
-  opened.push(home)
-  return home
-}
-
-const start = (home: Home, args: readonly string[], responses: readonly object[] = [], dieAt = '') =>
-  home.start(args, responses, ['env', `DIE_AT=${dieAt}`, ...bun, `--preload=${root}/test/support/die-at.ts`])
 const turn = (mode: Mode) => ['agent', '-m', 'do it', '--output-format', 'stream-json', ...modes[mode]]
 const goOn = (mode: Mode) => ['agent', '--continue-turn', '--output-format', 'stream-json', ...modes[mode]]
 
@@ -128,8 +109,7 @@ describe('a turn that was killed goes on', () => {
           const home = fresh()
           expect((await start(home, turn(mode), replies, first).result).code).toBe(null)
           expect([first, second, mode, await finish(home, mode, { dieAt: [second] })]).toEqual([first, second, mode, []])
-          opened.splice(opened.indexOf(home), 1)
-          home[Symbol.dispose]()
+          remove(home)
         }
   }, 600_000)
 
@@ -187,8 +167,7 @@ describe('a turn that was killed goes on', () => {
       running.kill()
       if ((await running.result).code === null) hits.first += 1
       expect([number, await finish(home, mode, { kill: () => (random() < 0.3 ? 150 + random() * 700 : undefined) })]).toEqual([number, []])
-      opened.splice(opened.indexOf(home), 1)
-      home[Symbol.dispose]()
+      remove(home)
     }
     expect(hits.first).toBeGreaterThan(isDeep ? kills / 2 : kills - 1)
   }, 3_600_000)

@@ -4,21 +4,15 @@
  * CRASH_KILLS=300 does more of it.
  */
 
-import { afterEach, test as always, describe, expect } from 'bun:test'
+import { describe, expect } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { needs } from '../support/needs.ts'
 import { isDeep, repetitions } from '../support/tier.ts'
-import { createHome, type Home, randomFrom } from './home.ts'
+import { fresh as freshHome, random, remove, removeHomes, seed, shell, start, test } from './dying-turns.ts'
+import type { Home } from './home.ts'
 import { withMemory } from './oracle.ts'
 
-const test = always.if(needs('bwrap'))
-const root = join(import.meta.dir, '../..')
-const bun = [process.execPath, '--config=/dev/null', '--no-env-file', '--no-install']
-const seed = Number(process.env.CRASH_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0])
-const random = randomFrom(seed)
-
-const shell = (id: string, command: string) => ({ id, name: 'shell', arguments: { command } })
+removeHomes()
 const names = ['a.txt', 'b.txt', 'c.txt', 'done.txt']
 const replies = [
   { tool_calls: [shell('a', 'echo a >> a.txt'), shell('b', 'echo b >> b.txt')] },
@@ -27,21 +21,13 @@ const replies = [
   { text: 'now it is done' },
 ]
 
-const opened: Home[] = []
-afterEach(() => {
-  for (const home of opened.splice(0)) home[Symbol.dispose]()
-})
-
 function fresh(): Home {
-  const home = createHome({ binary: join(root, 'src/main.ts') })
-  opened.push(home)
+  const home = freshHome()
   mkdirSync(join(home.workspace, 'src'))
   for (let at = 0; at < 20; at += 1) writeFileSync(join(home.workspace, `src/${at}.txt`), `${at}\n`)
   return home
 }
 
-const start = (home: Home, args: readonly string[], responses: readonly object[] = [], dieAt = '') =>
-  home.start(args, responses, ['env', `DIE_AT=${dieAt}`, ...bun, `--preload=${root}/test/support/die-at.ts`])
 const json = ['--output-format', 'stream-json']
 const turn = ['agent', '--wiggum', '--check', 'test -e done.txt', ...json, 'do it']
 const goOn = ['agent', '--continue-turn', ...json]
@@ -126,8 +112,7 @@ describe('a wiggum run that was killed goes on', () => {
         const home = fresh()
         if ((await start(home, turn, replies, point).result).code === null) hits.push(point)
         expect([point, await finish(home)]).toEqual([point, []])
-        opened.splice(opened.indexOf(home), 1)
-        home[Symbol.dispose]()
+        remove(home)
       }
       expect(hits.length).toBeGreaterThanOrEqual(points.length - 4)
     }, 3_600_000)
@@ -148,8 +133,7 @@ describe('a wiggum run that was killed goes on', () => {
       const broken = await finish(home, () => (kills > 1 && random() < 0.3 ? 150 + random() * 900 : undefined))
       if (broken.length === 0) hits.byThemselves += 1
       expect([number, broken]).toEqual([number, []])
-      opened.splice(opened.indexOf(home), 1)
-      home[Symbol.dispose]()
+      remove(home)
     }
     console.log(`${hits.first} of ${kills} runs were killed, ${hits.byThemselves} went on by themselves`)
     expect(hits.first).toBeGreaterThan(0)

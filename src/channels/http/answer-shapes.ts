@@ -32,16 +32,6 @@ export const explanation = z.object({
 })
 export type Explanation = z.infer<typeof explanation>
 
-export const mark = z.object({
-  kind: z.enum(['tests', 'build', 'types', 'lint', 'clean', 'file', 'git', 'ran', 'installed', 'verified', 'done']),
-  state: z.enum(['proved', 'stale', 'unproved', 'contradicted']),
-  claim: z.string().openapi({ description: 'The part of the answer that makes the claim' }),
-  why: z.string().openapi({ description: 'The fact that decided' }),
-  receipt: z.string().optional(),
-  exit: z.int().optional(),
-})
-export type ClaimMark = z.infer<typeof mark>
-
 const byReason = z.array(z.object({ reason: z.string(), names: words }))
 export const inForce = z.looseObject({
   level: z.enum(['readonly', 'supervised', 'auto', 'full']),

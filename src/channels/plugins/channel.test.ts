@@ -147,7 +147,7 @@ real(
 )
 
 real(
-  'one that hangs on an answer, or dies in it, loses no answer: it is sent by the next process',
+  'one that dies while it sends an answer loses none: the next process sends it',
   async () => {
     using at = stagePlugins('channel')
     const dies = `if method == "send" and os.path.exists(${JSON.stringify(join(at.workspace, 'die'))}):\n    sys.exit(1)\n`

@@ -38,6 +38,8 @@ export const taskDraft = z.strictObject({
   /** All attempts together may spend at most this many tokens. */
   budget_tokens: z.optional(z.int().min(0).max(1e12)),
   parent_task_id: z.optional(taskId),
+  /** A command that must exit with 0 in the copy of each attempt that says it is done. */
+  check: z.optional(text(4_096, 1)),
 })
 export type TaskDraft = z.infer<typeof taskDraft>
 
@@ -87,6 +89,7 @@ export const task = z.object({
   parent_task_id: z.nullable(z.string()),
   budget_tokens: z.nullable(z.int()),
   tokens_used: z.int(),
+  check: z.optional(z.nullable(z.string())),
   cancel_requested: z.boolean(),
   result: z.nullable(z.record(z.string(), z.unknown())),
   error: z.nullable(z.string()),

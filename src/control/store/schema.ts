@@ -102,6 +102,7 @@ export const migrations: readonly (readonly string[])[] = [
   ],
   // Sessions of browsers that were logged out, until their cookies expire.
   [`CREATE TABLE ended_sessions (id TEXT PRIMARY KEY, expires_at BIGINT NOT NULL)`],
+  [`ALTER TABLE tasks ADD COLUMN check_command TEXT`],
 ]
 
 /** Creates missing tables and columns. @returns the version of the tables afterwards. @throws PlaneRefusal when a newer version wrote them */

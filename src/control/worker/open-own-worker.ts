@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Setup } from '../../host/api.ts'
+import { runCheck } from '../../host/checks/check.ts'
 import { openHost } from '../../host/open/open-host.ts'
 import { workspaceOf } from '../../host/setup/workspace-folder.ts'
 import type { SourcedTool, ToolSelection, ToolSource } from '../../host/toolset/contract.ts'
@@ -105,6 +106,11 @@ export async function openOwnWorker(options: OwnWorkerOptions): Promise<OpenedWo
     tidyCopies: (readTask) => tidyParked(places.copies, readTask),
     reportDecided: waiting.reportDecided,
     receipts: () => ({ enabled: setup.config.receipts.enabled, ...(host.receipts() ?? { count: 0 }) }),
+    check: async (command, workspaceDir, signal) => {
+      const within = { ...setup, config: { ...setup.config, workspaceDir } }
+      const checked = await runCheck({ name: 'of the task', tier: 0, command }, { host, setup: within, channel: 'control', signal })
+      return checked.pass ? undefined : checked.evidence
+    },
     manifest: manifestMaker({ key, host: hostname(), version: options.version, platform: `${process.platform}-${process.arch}` }),
     facts: { version: options.version, signing_key: key.publicKey },
     clock: { now: Date.now, monotonic: () => performance.now(), random: Math.random },

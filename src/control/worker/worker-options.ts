@@ -114,6 +114,8 @@ export type WorkerOptions = {
   readonly skills: Skills
   /** @throws Error that says why the workspace cannot be copied, and the reason of the signal */
   readonly copyWorkspace: (request: CopyRequest) => Promise<WorkspaceCopy>
+  /** Runs the check of a task in the copy of a run. @returns why it did not pass */
+  readonly check?: (command: string, path: string, signal: AbortSignal) => Promise<string | undefined>
   /** Makes the signed manifest of a run; absent: none is delivered. */
   readonly manifest?: (facts: RunFacts) => Promise<Record<string, unknown>>
   /** Returns what `receipts/status` shows of this agent. */

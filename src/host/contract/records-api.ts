@@ -1,5 +1,6 @@
 /** Defines what entrances read and decide besides conversations: records, approvals, receipts, changes, memory, tools, the stop. */
 
+import { z } from 'zod'
 import type { Pin } from '../../memory/agent-files/pins.ts'
 import type { AlwaysRule, Approval } from '../../memory/approval-table.ts'
 import type { Conversation } from '../../memory/conversations/conversations.ts'
@@ -86,17 +87,17 @@ export type CallChanges = {
   readonly count?: number
 }
 
-export type ClaimKind = 'tests' | 'build' | 'types' | 'lint' | 'clean' | 'file' | 'git' | 'ran' | 'installed' | 'verified' | 'done'
-
 /** A claim of an answer, and the fact that decided about it as a sentence without a full stop. `receipt` and `exit` are those of that call. */
-export type ClaimMark = {
-  readonly kind: ClaimKind
-  readonly state: 'proved' | 'stale' | 'unproved' | 'contradicted'
-  readonly claim: string
-  readonly why: string
-  readonly receipt?: string
-  readonly exit?: number
-}
+export const claimMark = z.object({
+  kind: z.enum(['tests', 'build', 'types', 'lint', 'clean', 'file', 'git', 'ran', 'installed', 'verified', 'done']),
+  state: z.enum(['proved', 'stale', 'unproved', 'contradicted']),
+  claim: z.string().describe('The part of the answer that makes the claim'),
+  why: z.string().describe('The fact that decided'),
+  receipt: z.string().optional(),
+  exit: z.int().optional(),
+})
+export type ClaimMark = Readonly<z.infer<typeof claimMark>>
+export type ClaimKind = ClaimMark['kind']
 
 export type RunTranscript = RunFacts & {
   readonly steps: readonly TranscriptStep[]

@@ -79,7 +79,8 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     hooks,
     ask,
     sandbox: options.sandbox,
-    scheduleInChat: setup.access?.schedules && !dryRun ? scheduleIn(opening, { ...setup.access, conversationId }) : undefined,
+    scheduleInChat:
+      setup.access?.schedules && !dryRun ? scheduleIn(opening, { channel: setup.access.channel, recipient: conversationId }) : undefined,
     sandboxes,
     guests,
     tools,

@@ -13,8 +13,8 @@ import { wrong } from './read-timing.ts'
 import { timeText, timingOf } from './schedule-view.ts'
 import { nextDues } from './timing.ts'
 
-/** A place where people talk with the agent. */
-export type ChatPlace = { readonly channel: string; readonly conversationId: string }
+/** A place where people talk with the agent. `recipient`: its address, or the id of a conversation there. */
+export type ChatPlace = { readonly channel: string; readonly recipient: string }
 
 const mostActive = 10
 const mostInAnHour = 20
@@ -49,9 +49,9 @@ export async function schedulesCommand(text: string, schedules: () => Promise<Sc
 }
 
 /** Returns what this chat made, whichever of its conversations did. */
-function rowsIn({ store }: Schedules, { channel, conversationId }: ChatPlace): readonly ScheduleRow[] {
+function rowsIn({ store }: Schedules, { channel, recipient }: ChatPlace): readonly ScheduleRow[] {
   const addressOf = (id: string | null) => (id === null ? undefined : (store.addresses.of(channel, id) ?? id))
-  const here = addressOf(conversationId)
+  const here = addressOf(recipient)
   return store.schedules.list().filter((row) => row.madeInChat === 1 && row.channel === channel && addressOf(row.recipient) === here)
 }
 
@@ -70,7 +70,7 @@ function addIn(schedules: Schedules, chat: ChatPlace, { message = '', at, every,
   const added = schedules.add(
     {
       ...{ name, timing: { at, every, cron }, zone, message },
-      ...{ channel: chat.channel, to: chat.conversationId, autonomy: 'readonly', madeInChat: true },
+      ...{ channel: chat.channel, to: chat.recipient, autonomy: 'readonly', madeInChat: true },
     },
     assertApart,
   )

@@ -23,7 +23,12 @@ export function openChanges(
     workspace,
     log,
     now: Date.now,
-    limits: { keepSets, keepDays, keepBytes: keepMb * 1_000_000 },
+    limits: {
+      keepSets,
+      keepDays,
+      keepBytes: keepMb * 1_000_000,
+      isApart: (workspace) => /\/braidclaw\/wiggum\/wiggum_[^/]+\//.test(workspace),
+    },
     isInUse: (id) => !isOfDeadOwner(id),
     ...(admit && { admit }),
   })

@@ -127,4 +127,10 @@ export type Recovered = {
   readonly orphans: readonly string[]
 }
 
-export type StoreLimits = { readonly keepBytes: number; readonly keepDays: number; readonly keepSets: number }
+export type StoreLimits = {
+  readonly keepBytes: number
+  readonly keepDays: number
+  readonly keepSets: number
+  /** Tells whether the sets of this workspace are counted among themselves, so that they push out no others. */
+  readonly isApart?: (workspace: string) => boolean
+}

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createFixture, picture } from './fixture.ts'
 import { openChangeStore } from './store.ts'
@@ -78,6 +78,20 @@ describe('sets beyond the limits', () => {
     expect(await kept({ keepBytes: 10 })).toEqual([300])
     expect(await kept({ keepSets: 0 })).toEqual([])
     expect(await kept({ keepDays: 1 }, 1_800_000_000_000 + 86_400_000 + 3)).toEqual([300])
+  })
+
+  test('are counted apart in workspaces that are apart, so that a long run pushes out nothing of a person', async () => {
+    await using own = await createFixture()
+    await own.applied((of) => writeFileSync(of('mine'), 'x'))
+    await using run = await createFixture()
+    for (const name of ['a', 'b', 'c']) {
+      const id = await run.applied((of) => writeFileSync(of(name), 'x'))
+      renameSync(join(run.options.folder, id), join(own.options.folder, `tx-run-${name}`))
+    }
+    const limits = { keepBytes: 1e9, keepDays: 30, keepSets: 2, isApart: (workspace: string) => workspace === run.root }
+    const store = openChangeStore({ ...own.options, limits })
+    expect(await store.prune()).toBe(1)
+    expect(store.list().map(({ workspace }) => workspace === own.root)).toEqual([false, false, true])
   })
 
   test('are looked for at most every ten minutes, unless there are too many', async () => {

@@ -148,15 +148,22 @@ const DAY_MS = 24 * 60 * 60 * 1_000
  * wait for a decision or for recovery are never chosen, and what is stuck only by its age.
  * @returns the ids to forget
  */
-function expired(sets: readonly SetSummary[], { keepBytes, keepDays, keepSets }: StoreLimits, now: number): string[] {
+function expired(
+  sets: readonly SetSummary[],
+  { keepBytes, keepDays, keepSets, isApart = () => false }: StoreLimits,
+  now: number,
+): string[] {
   const isOld = ({ about }: SetSummary) => now - about.at > keepDays * DAY_MS
   const byAge = sets
     .filter(({ state }) => !['pending', 'unfinished', 'stuck'].includes(state))
     .sort((a, b) => b.about.at - a.about.at || (a.id < b.id ? 1 : -1))
-  let bytes = 0
-  const beyond = byAge.filter((set, at) => {
-    bytes += set.bytes
-    return at >= keepSets || (bytes > keepBytes && at > 0) || isOld(set)
+  const groups = Map.groupBy(byAge, ({ workspace }) => isApart(workspace))
+  const beyond = [...groups.values()].flatMap((group) => {
+    let bytes = 0
+    return group.filter((set, at) => {
+      bytes += set.bytes
+      return at >= keepSets || (bytes > keepBytes && at > 0) || isOld(set)
+    })
   })
   return [...beyond, ...sets.filter((set) => set.state === 'stuck' && isOld(set))].map(({ id }) => id)
 }

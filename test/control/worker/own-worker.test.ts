@@ -126,6 +126,29 @@ test.if(needs('bwrap'))(
   },
 )
 
+test.if(needs('bwrap'))(
+  'the check of a task decides on what the run left: a failed one is a failed attempt with its reason, and keeps nothing',
+  async () => {
+    const control = await plane()
+    const key = await control.addAgent('a1', 'sysadmin')
+    const { work } = machine()
+    const { tasks } = control.client()
+    const add = (check: string) => tasks.create({ title: 'make it', role: 'sysadmin', max_attempts: 1, check })
+    const failing = await add('cat made.txt; test -e other.txt')
+    expect(failing.check).toBe('cat made.txt; test -e other.txt')
+    expect((await work(control.url, key)).end).not.toBe('completed')
+    const failed = await tasks.get(failing.task_id)
+    expect(failed).toMatchObject({
+      status: 'dead',
+      error: expect.stringContaining('the check "cat made.txt; test -e other.txt" did not pass: made'),
+    })
+    expect((await control.client().runs.get('RUN-001')).changes).not.toBe('waiting')
+    const passing = await add('grep made made.txt')
+    expect((await work(control.url, key)).end).toBe('completed')
+    expect(await tasks.get(passing.task_id)).toMatchObject({ status: 'completed', check: 'grep made made.txt' })
+  },
+)
+
 test('what an older version kept for the agent goes to the first control plane, but what a living worker or a change set needs stays', async () => {
   const control = await plane()
   const key = await control.addAgent('a1', 'sysadmin')

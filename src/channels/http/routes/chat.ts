@@ -2,9 +2,9 @@
 
 import { z } from '@hono/zod-openapi'
 import type { Conversation, Host } from '../../../host/api.ts'
+import { claimMark } from '../../../host/contract/records-api.ts'
 import { eventStream, json, route } from '../../../http/api.ts'
 import type { AgentEvent, Ending } from '../../../runtime/event.ts'
-import { mark } from '../answer-shapes.ts'
 import { conversationId, ending, type Gateway, type GatewayApi, messageText, onApproval, onDisconnect, snake, toTurn } from '../gateway.ts'
 import { plainEvents, streamTurn } from '../open-conversations.ts'
 
@@ -36,7 +36,7 @@ const answer = z.object({
     .object({ window: z.int(), used: z.int(), trimmed: z.int() })
     .optional()
     .openapi({ description: "The model's window, the last request, in tokens, and how often the turn was trimmed" }),
-  proof: z.array(mark).optional().openapi({ description: 'What the answer claims, and what the turn proves of it' }),
+  proof: z.array(claimMark).optional().openapi({ description: 'What the answer claims, and what the turn proves of it' }),
 })
 
 export function chatRoutes(app: GatewayApi, { openConversations, host }: Gateway): void {

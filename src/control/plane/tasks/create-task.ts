@@ -75,7 +75,16 @@ type NewTask = { readonly draft: TaskDraft; readonly needs: Needs; readonly acto
 const columns = [
   ...(['title', 'description', 'role', 'agent_id', 'priority', 'status', 'blocked_reason', 'labels', 'context'] as const),
   ...(['created_at', 'updated_at', 'created_by', 'version', 'attempt', 'max_attempts', 'failures', 'available_at', 'queue_at'] as const),
-  ...(['parent_id', 'budget_tokens', 'tokens_used', 'tokens_reserved', 'cancel_requested', 'open_dependencies', 'error'] as const),
+  ...([
+    'parent_id',
+    'budget_tokens',
+    'tokens_used',
+    'tokens_reserved',
+    'cancel_requested',
+    'open_dependencies',
+    'error',
+    'check_command',
+  ] as const),
 ]
 type Columns = Readonly<Record<(typeof columns)[number], Param>>
 const places = columns.map(() => '?').join(', ')
@@ -111,6 +120,7 @@ function columnsOf(context: PlaneContext, { draft, needs, actor }: NewTask): Col
     cancel_requested: 0,
     open_dependencies: needs.open,
     error: needs.problem,
+    check_command: draft.check ?? null,
   }
 }
 

@@ -55,7 +55,7 @@ type RowPage = { readonly rows: readonly Row[]; readonly next?: number }
 /** A list shows these columns when the reader needs no long texts. */
 const briefColumns = `id, title, '' AS description, role, agent_id, priority, status, blocked_reason, labels, '{}' AS context, created_at, updated_at,
   created_by, version, attempt, max_attempts, available_at, run_id, parent_id, budget_tokens, tokens_used, cancel_requested, NULL AS result, error,
-  ended_at`
+  ended_at, check_command`
 const size = 'LENGTH(description) + LENGTH(context) + COALESCE(LENGTH(result), 0)'
 
 /**

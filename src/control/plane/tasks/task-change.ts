@@ -172,6 +172,7 @@ export function taskOf(row: Row, needs: readonly number[] = [], agentId: string 
     parent_task_id: idOrNull('TASK', intOrNull(row, 'parent_id')),
     budget_tokens: intOrNull(row, 'budget_tokens'),
     tokens_used: int(row, 'tokens_used'),
+    check: textOrNull(row, 'check_command'),
     cancel_requested: flag(row, 'cancel_requested'),
     result: objectOrNull(row, 'result'),
     error: textOrNull(row, 'error'),

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { markOf } from '../child/child-processes.ts'
+import { ownerOf } from '../../../memory/journal/process-owner.ts'
 import { removeLeftovers, removeOlderLeftovers, takeSlot } from './copy-slots.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'braidclaw-slots-'))
@@ -11,12 +11,12 @@ afterAll(() => {
   other.kill()
   rmSync(folder, { recursive: true })
 })
-const ownedBy = (slot: string, mark: object | undefined) => writeFileSync(join(folder, `${slot}.owner`), JSON.stringify(mark))
+const ownedBy = (slot: string, owner: string) => writeFileSync(join(folder, `${slot}.owner`), owner)
 const copies = () => readdirSync(folder).filter((name) => !name.includes('.owner'))
 
 test('a slot of a living process is left to it, and one of a process that is gone is taken', () => {
-  ownedBy('run-0', markOf(other.pid))
-  ownedBy('run-1', { pid: other.pid, started: '1' })
+  ownedBy('run-0', ownerOf(other.pid))
+  ownedBy('run-1', `${other.pid}@1-boot`)
   expect(takeSlot(folder)).toBe(join(folder, 'run-1'))
   expect(takeSlot(folder)).toBe(join(folder, 'run-1'))
   expect(readdirSync(folder).sort()).toEqual(['run-0.owner', 'run-1.owner'])

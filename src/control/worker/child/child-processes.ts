@@ -69,7 +69,7 @@ function digestOfToken(pid: number): string | undefined {
   return line === undefined ? undefined : sha256(line.slice(variable.length))
 }
 
-export const processMark = z.object({ pid: z.int(), started: z.string() })
+const processMark = z.object({ pid: z.int(), started: z.string() })
 const childRecord = z.object({
   run_id: z.string(),
   /** The worker that started it: while that worker lives, no other ends its child. */

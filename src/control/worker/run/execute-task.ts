@@ -167,8 +167,9 @@ function commandOf(command: readonly string[], { env }: TaskExecution['options']
   return { name: 'command', runner: commandRunner(command), path }
 }
 
-async function settle(execution: TaskExecution, copy: WorkspaceCopy, outcome: RunOutcome): Promise<WorkerEnd> {
+async function settle(execution: TaskExecution, copy: WorkspaceCopy, run: RunOutcome): Promise<WorkerEnd> {
   const { lease } = execution
+  const outcome = run.ending === 'completed' && lease.isHeld() ? await checkedOutcome(execution, copy, run) : run
   const { ending } = outcome
   if (!lease.isHeld()) return finishWithoutLease(execution, copy, outcome)
   if (ending === 'waiting' || ending === 'blocked') return finishParked(execution, copy, outcome)
@@ -176,6 +177,18 @@ async function settle(execution: TaskExecution, copy: WorkspaceCopy, outcome: Ru
   const end = await giveUp(execution, outcome)
   // The model is refused as soon as the task waits for a person, and then the program fails before a beat has reported the lost lease.
   return end === 'lost' ? finishWithoutLease(execution, copy, outcome) : end
+}
+
+/** Runs the check of the task on what the run left; one that does not pass makes it a failure. */
+async function checkedOutcome(execution: TaskExecution, { path }: WorkspaceCopy, run: RunOutcome): Promise<RunOutcome> {
+  const { options, claim, lease, stopping, leaving, log } = execution
+  const { check } = claim.task
+  if (!check) return run
+  const stop = AbortSignal.any([lease.signal, stopping, leaving])
+  const why = options.check ? await options.check(check, path, stop) : 'this worker runs no checks'
+  log.write(`\n[check ${JSON.stringify(check)}: ${why === undefined ? 'passed' : 'did not pass'}]\n`)
+  if (why === undefined) return run
+  return { ...run, ending: stop.aborted ? 'stopped' : 'failed', output: `the check ${JSON.stringify(check)} did not pass: ${why}` }
 }
 
 function giveUp(execution: TaskExecution, outcome: RunOutcome): Promise<WorkerEnd> {

@@ -43,7 +43,7 @@ function claimsIn(sentence: Sentence, topic: Topic): readonly AnswerClaim[] {
     if (isOther) continue
     const whole = withChecks(part, sentence.names)
     const found = ledBy(part, sentence).map((claim) => ({ at: 0, claim, text: part }))
-    for (const row of grammar)
+    for (const row of grammar.filter(({ needs }) => needs?.test(whole) ?? true))
       for (const match of whole.matchAll(row.pattern)) {
         const before = whole.slice(0, match.index)
         const after = whole.slice(match.index + match[0].length)

@@ -68,7 +68,8 @@ change none \bno longer (?:crash|occur|happen|leak|hang|appear|reproduc|throw)\w
 effect state ^\W*(?:(?:all|and|task|work|job|mission|implementation|status|migration|refactor\w*)\W+)*(?:done|finished|completed|complete|accomplished)\b(?=\s*[.!,:—–-]|\s*$|\s+and\b)|\b{thing} {be}(?:done|finished|completed?|working|functional|operational|ready|up and running|good to go|through)\b|\b{thing}'s (?:all |now )*(?:done|finished|complete|working)\b|\b{thing} {now}works?\b(?=\s*[.!,;:)]|\s*$| (?:now|again|as (?:expected|intended|before|it should|you)|correctly|fine|perfectly|properly|well|great|in (?:both|all)|and|end[- ]to[- ]end|for (?:all|both|every)))|^\W*(?:that|this|all of (?:it|this|that))(?:'s| is) (?:all |now )?done\b|\bworks? (?:now|again)\b|\bgot (?:it|this|everything) (?:working|to work)\b|\b(?:requested )?changes (?:are|have been) (?:made|done|complete)\b|\b(?:is|are|has been) (?:now |fully )*implemented(?=\s*[.!,;]|\s*$)|\b(?:I'm|we're|I am|you're|you are|we are) (?:all )?(?:done|set)\b(?! (?:with|on|up|to|by))|\bgood to go\b|\bup and running\b|\bfully (?:working|functional|implemented|operational)\b|\bis working (?:now|again|correctly|as expected)\b|\b(?:completed|finished|wrapped up) (?:everything|the|all|your|this) (?:task|work|migration|refactor\w*|steps|changes)\b
 `
 
-export type GrammarRow = { readonly kind: string; readonly about: string; readonly pattern: RegExp }
+/** `needs` is in every match of the pattern: the engine compiles a pattern when it first runs, and a long one takes milliseconds. */
+export type GrammarRow = { readonly kind: string; readonly about: string; readonly needs?: RegExp; readonly pattern: RegExp }
 
 /** Returns the first word and the rest of each line. */
 const rowsOf = (table: string) =>
@@ -88,6 +89,7 @@ export const grammar: readonly GrammarRow[] = rowsOf(patterns).flatMap(([first, 
     rowsOf(rest.replaceAll('{check}', `{${kind}}`)).map(([about, pattern]) => ({
       kind,
       about,
+      ...(first === 'check' ? { needs: new RegExp(withParts(`{${kind}}`), 'i') } : {}),
       pattern: new RegExp(withParts(pattern), 'gi'),
     })),
   ),

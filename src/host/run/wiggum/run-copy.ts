@@ -4,24 +4,13 @@
  */
 
 import { spawnSync } from 'node:child_process'
-import {
-  copyFileSync,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { errorText, unlessMissing } from '../../../kit/errors.ts'
 import { createId } from '../../../kit/sha256.ts'
 import { quote } from '../../../kit/text.ts'
-import { isAlive, ownerOf } from '../../../memory/journal/process-owner.ts'
+import { isOwned, takeOwnership } from '../../../memory/journal/process-owner.ts'
 import { discard, flushFile } from '../../../workspace/changes/set/plan.ts'
 import { removeTree } from '../../../workspace/changes/tree/tree.ts'
 import type { Host, Setup } from '../../api.ts'
@@ -131,7 +120,8 @@ async function removeLost(host: NewCopy['host'], state: string): Promise<void> {
   const { setup } = host
   for (const record of listRecords(setup)) if (record.state === 'done' && existsSync(foldersOf(record).copy)) await removeCopy(host, record)
   for (const id of unlessMissing(() => readdirSync(recordsIn(setup))) ?? [])
-    if (!existsSync(join(folderOf(setup, id), 'run.json')) && !isOwned(setup, id)) await removeRun(setup, { id, base: join(state, id) })
+    if (!existsSync(join(folderOf(setup, id), 'run.json')) && !isOwned(ownerFile(setup, id)))
+      await removeRun(setup, { id, base: join(state, id) })
 }
 
 /** Writes the record whole or not at all. @throws the system's error */
@@ -178,33 +168,14 @@ export function listRecords(setup: Pick<Setup, 'paths' | 'log'>): readonly Wiggu
 
 /** Tells whether the process that works on the run has died. */
 export function isInterrupted(setup: Pick<Setup, 'paths'>, { id, state }: Pick<WiggumRecord, 'id' | 'state'>): boolean {
-  return state === 'running' && !isOwned(setup, id)
+  return state === 'running' && !isOwned(ownerFile(setup, id))
 }
 
 const ownerFile = (setup: Pick<Setup, 'paths'>, id: string) => join(folderOf(setup, id), 'owner')
 
-function isOwned(setup: Pick<Setup, 'paths'>, id: string): boolean {
-  const owner = unlessMissing(() => readFileSync(ownerFile(setup, id), 'utf8'))
-  return owner !== undefined && isAlive(owner)
-}
-
 /** Makes this process the one that works on the run. @returns false while another living process does */
 export function own(setup: Pick<Setup, 'paths'>, id: string): boolean {
-  const path = ownerFile(setup, id)
-  const [draft, away] = [`${path}.${process.pid}`, `${path}.${process.pid}.dead`]
-  if (isOwned(setup, id)) return false
-  try {
-    writeFileSync(draft, ownerOf(process.pid), { mode: 0o600 })
-    // Only one process can move the mark of a dead one, and one that moved the mark of a living one puts it back.
-    unlessMissing(() => renameSync(path, away) ?? true)
-    const last = unlessMissing(() => readFileSync(away, 'utf8'))
-    linkSync(last !== undefined && isAlive(last) ? away : draft, path)
-    return last === undefined || !isAlive(last)
-  } catch {
-    return false
-  } finally {
-    for (const each of [draft, away]) discard(each)
-  }
+  return takeOwnership(ownerFile(setup, id))
 }
 
 /** Lets another process work on the run. */
@@ -224,7 +195,7 @@ export async function removeCopy({ setup, changes }: Pick<Host, 'setup' | 'chang
 /** Removes the copies of runs that nobody works on and that began before this time, in milliseconds since 1970. @returns how many */
 export async function pruneRuns(host: Pick<Host, 'setup' | 'changes'>, before: number): Promise<number> {
   const { setup } = host
-  const old = listRecords(setup).filter(({ id, started, ended }) => (ended?.at ?? started) < before && !isOwned(setup, id))
+  const old = listRecords(setup).filter(({ id, started, ended }) => (ended?.at ?? started) < before && !isOwned(ownerFile(setup, id)))
   const { store } = await host.changes()
   for (const record of old) {
     const sets = store.list().filter(({ about }) => record.runs.includes(about.run) && about.tool === 'wiggum')

@@ -9,7 +9,8 @@ export const changeRows = {
     max: 100_000,
     unit: 'change sets',
     default: 200,
-    about: 'How many change sets can be shown and undone; the oldest beyond that are forgotten. 0 keeps none.',
+    about:
+      'How many change sets can be shown and undone; the oldest beyond that are forgotten. 0 keeps none. Those in the copies of wiggum runs are counted apart.',
   },
   keep_mb: { type: 'whole', min: 0, max: 1_000_000, unit: 'MB', default: 1_000, about: 'How much disk their originals may take.' },
   keep_days: {

@@ -34,6 +34,7 @@ export const draftFlags = {
   budget: { type: 'text', about: 'The most tokens that all attempts may spend together: 5000, 100k' },
   attempts: { type: 'whole', min: 1, max: 100, about: 'How often it is tried before it is dead (default: 3)' },
   context: { type: 'text', about: 'A JSON object with facts for the agent' },
+  check: { type: 'text', about: 'A command that must exit with 0 in the copy, else the attempt failed' },
   parent: { type: 'text', about: 'The task that this one is a part of', complete: proposeTasks },
 } as const satisfies Flags
 
@@ -57,6 +58,7 @@ export const add = controlCommand({
   examples: [
     ['Check if db jail is running --role sysadmin --priority high', 'its id goes to stdout'],
     ['Vacuum the database --role db-admin --after TASK-001 --at "02:00" --tz Europe/Ljubljana', 'later, and only after another one'],
+    ['"Mend the tests" --role git-admin --check "npm test"', 'done when the check passes, not when the model says so'],
     ['--role git-admin --json < task.txt', 'the first line is the title, the rest the description'],
     ['"Send the report" --role mail --idempotency-key report-2026-11-23', 'one task, however often the line runs'],
   ],
@@ -74,7 +76,7 @@ type DraftFlags = Given<typeof draftFlags>
 
 /** @throws CliExit 2 for values that cannot be read */
 export async function draftOf(context: CliContext, given: DraftFlags, words: readonly string[]): Promise<TaskDraft> {
-  const { role, agent, priority = 'medium', label = [], after = [], budget, attempts = 3, parent, at, tz: zone } = given
+  const { role, agent, priority = 'medium', label = [], after = [], budget, attempts = 3, parent, at, check, tz: zone } = given
   if (role === undefined) throw usageError('--role is missing: say which role may claim the task, such as --role sysadmin')
   const limit = budget === undefined ? null : tokensOf('--budget', budget)
   return present({
@@ -86,6 +88,7 @@ export async function draftOf(context: CliContext, given: DraftFlags, words: rea
     agent_id: agent && nameOf('--agent', agent),
     parent_task_id: parent && idOf('task', parent),
     budget_tokens: limit ?? undefined,
+    check,
     available_at: at === undefined ? undefined : timeOf(at, { zone, now: Date.now(), env: context.env }),
   })
 }

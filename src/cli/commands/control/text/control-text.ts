@@ -41,6 +41,7 @@ export function taskText(task: Task, now: number): string {
     ['attempt', `${task.attempt} of ${task.max_attempts}`],
     ['run', task.run_id === null ? undefined : `${task.run_id}${lease === null ? '' : `, lease until ${moment(lease, now)}`}`],
     ['tokens', `${grouped(task.tokens_used)}${limit === null ? '' : ` of ${tokensText(limit)}`}`],
+    ['check', task.check ? oneLine(task.check) : undefined],
     ['not before', waitsForTime(task, now) ? moment(task.available_at, now) : undefined],
     ['parent', task.parent_task_id],
     ['created', `${moment(task.created_at, now)} by ${oneLine(task.created_by)}`],

@@ -37,8 +37,11 @@ ${body.replace(/^/gm, '    ')}`,
   const chunks: ModelChunk[] = []
   const say = async (request: ChatRequest = question, signal = new AbortController().signal) => {
     chunks.length = 0
-    for await (const chunk of provider.chat(request, signal)) chunks.push(chunk)
-    return chunks.at(-1)?.type === 'done' ? (chunks.at(-1) as Extract<ModelChunk, { type: 'done' }>).response : undefined
+    for await (const chunk of provider.chat(request, signal)) {
+      chunks.push(chunk)
+      if (chunk.type === 'done') return chunk.response
+    }
+    return undefined
   }
   const failure = async (...asked: Parameters<typeof say>) => {
     const error = await say(...asked).catch((failed: unknown) => failed)
@@ -149,13 +152,16 @@ real('one that hangs is given up after the time of the configuration, and a canc
   expect(await over).toStartWith('aborted: ')
 })
 
-real('it reaches no file, and gets the declared variables alone; calls at the same time have a process each', async () => {
+real('it gets the declared variables, whose values are redacted; calls at the same time have a process each', async () => {
   using on = await ask(
-    `time.sleep(0.2)
-reply(json.dumps([os.environ.get("API_KEY"), os.path.exists(os.path.dirname(os.environ["BRAIDCLAW_TOOL_DIR"]) + "/../memory.sqlite"), os.getpid()]))`,
+    `calls = globals().get("calls", 0) + 1
+time.sleep(0.5)
+reply(json.dumps([os.environ.get("API_KEY"), calls]))`,
     { more: '[permissions]\nvariables = ["API_KEY"]\n' },
   )
-  const [one, two] = await Promise.all([on.say(), on.say()])
-  for (const response of [one, two]) expect(JSON.stringify(response?.parts)).toContain('q9f8e7d6c5b4')
+  const said = async () => ((await on.say())?.parts[0] as { text: string } | undefined)?.text
+  const both = [on.say(), on.say()]
+  for (const response of await Promise.all(both)) expect(response?.parts).toEqual([{ type: 'text', text: '["q9f8e7d6c5b4", 1]' }])
+  expect(await said()).toBe('["q9f8e7d6c5b4", 2]')
   expect(on.at.setup.redactor.text('q9f8e7d6c5b4')).not.toContain('q9f8e7d6c5b4')
 })

@@ -50,16 +50,14 @@ type Running = {
   usedAt: number
 }
 
-export function createPluginProcess(options: ProcessOptions): PluginProcess {
-  const { manifest, maxOutputBytes, now = Date.now } = options
-  const state: {
-    running?: Running | undefined
-    failures: number
-    why: string
-    notBefore: number
-    last: Promise<unknown>
-    idle?: ReturnType<typeof setTimeout>
-  } = { failures: 0, why: '', notBefore: 0, last: Promise.resolve() }
+/** Starts a process when it is needed, and again after a failure: later and later while it fails in a row. */
+function createStarts(options: ProcessOptions) {
+  const { manifest, now = Date.now } = options
+  const state: { running?: Running | undefined; failures: number; why: string; notBefore: number; idle?: ReturnType<typeof setTimeout> } = {
+    failures: 0,
+    why: '',
+    notBefore: 0,
+  }
 
   function failed(why: string): string {
     state.running?.end()
@@ -94,20 +92,10 @@ export function createPluginProcess(options: ProcessOptions): PluginProcess {
     return why === undefined ? started : failed(`its process gave no proper greeting: ${why}`)
   }
 
-  async function ask(...[method, params, signal, output]: Parameters<PluginProcess['ask']>): Promise<Reply> {
-    if (signal.aborted || options.closed.aborted) return { why: 'cancelled before it started' }
-    clearTimeout(state.idle)
-    const running = await ready()
-    if (typeof running === 'string') return { why: running }
-    const reply = await running.request(method, params, signal, output)
-    running.usedAt = now()
-    if ('why' in reply) return { why: failed(reply.why) }
+  /** Notes that it answered; one that stays idle is ended, unless it brings messages by itself. */
+  function answered(running: Running): void {
     state.failures = 0
-    if (options.onMessage === undefined) rest(running)
-    return reply
-  }
-
-  function rest(running: Running): void {
+    if (options.onMessage !== undefined) return
     state.idle = setTimeout(() => {
       running.end()
       state.running = undefined
@@ -115,9 +103,36 @@ export function createPluginProcess(options: ProcessOptions): PluginProcess {
     state.idle.unref()
   }
 
+  return {
+    failed,
+    answered,
+    ready() {
+      clearTimeout(state.idle)
+      return ready()
+    },
+    lastFailure: () => state.why,
+  }
+}
+
+export function createPluginProcess(options: ProcessOptions): PluginProcess {
+  const { maxOutputBytes, closed, now = Date.now } = options
+  const starts = createStarts(options)
+  const queue: { last: Promise<unknown> } = { last: Promise.resolve() }
+
+  async function ask(...[method, params, signal, output]: Parameters<PluginProcess['ask']>): Promise<Reply> {
+    if (signal.aborted || closed.aborted) return { why: 'cancelled before it started' }
+    const running = await starts.ready()
+    if (typeof running === 'string') return { why: running }
+    const reply = await running.request(method, params, signal, output)
+    running.usedAt = now()
+    if ('why' in reply) return { why: starts.failed(reply.why) }
+    starts.answered(running)
+    return reply
+  }
+
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = state.last.then(work)
-    state.last = turn.catch(() => undefined)
+    const turn = queue.last.then(work)
+    queue.last = turn.catch(() => undefined)
     return turn
   }
 
@@ -131,8 +146,8 @@ export function createPluginProcess(options: ProcessOptions): PluginProcess {
     },
     ask: (...asked) => inTurn(() => ask(...asked)),
     async keep() {
-      const running = await inTurn(async () => (options.closed.aborted ? 'it was closed' : ready()))
-      return typeof running === 'string' ? state.why || running : undefined
+      const running = await inTurn(async () => (closed.aborted ? 'it was closed' : starts.ready()))
+      return typeof running === 'string' ? starts.lastFailure() || running : undefined
     },
   }
 }
@@ -159,11 +174,8 @@ function start({ spawn, plan, closed, onMessage }: ProcessOptions): Running {
     closed,
     onOver: (why) => open?.take({ why }),
     onLine(line) {
-      const said = readMessage(line, open?.id)
-      if ('message' in said) {
-        const wrong = onMessage === undefined ? 'it is not a channel' : onMessage(said.message)
-        if (wrong !== undefined) child.stop(`it sent a message that cannot be taken: ${wrong}`)
-      } else if ('broken' in said) child.stop(said.broken)
+      const said = readMessage(line, open?.id, onMessage)
+      if ('broken' in said) child.stop(said.broken)
       else if ('output' in said) open?.output?.(said.output)
       else if ('value' in said) open?.take(said)
     },
@@ -199,18 +211,20 @@ function start({ spawn, plan, closed, onMessage }: ProcessOptions): Running {
 }
 
 type Said =
-  | { readonly message: JsonObject }
   | { readonly broken: string }
   | { readonly output: string }
   | Exclude<Reply, { readonly why: string }>
   | { readonly ignored: true }
 
 /** @param open the id of the open call, if there is one */
-function readMessage(line: string, open: string | undefined): Said {
+function readMessage(line: string, open: string | undefined, onMessage: ProcessOptions['onMessage']): Said {
   const message = parseJson(line)
   if (!isObject(message) || message.jsonrpc !== '2.0') return { broken: `it printed what is not JSON-RPC: ${quote(line.slice(0, 80))}` }
   const { id, method, params, result, error } = message
-  if (method === 'message' && isJsonObject(params)) return { message: params }
+  if (method === 'message' && isJsonObject(params)) {
+    const wrong = onMessage ? onMessage(params) : 'it is not a channel'
+    return wrong === undefined ? { ignored: true } : { broken: `it sent a message that cannot be taken: ${wrong}` }
+  }
   const isOutput = method === 'output' && isObject(params)
   const about = isOutput ? params.id : id
   if (about === undefined) return { ignored: true }
