@@ -83,6 +83,10 @@ describe('a file on stdin is read from where it stands', () => {
     writeFileSync(join(at.workspace, 'library.yaml'), 'skills:\n  - name: one\n    summary: First\n    content: Text.\n')
     at.file('requests', 'not for it\n{"jsonrpc":"2.0","id":7,"method":"ping"}\n')
     const script = '{ read -r a; braidclaw control skills-server --library library.yaml --agent sysadmin; } < requests'
-    expect(await shell(at, script)).toEqual({ code: 0, stdout: '{"jsonrpc":"2.0","id":7,"result":{}}\n', stderr: '' })
+    const { stdout, ...rest } = await shell(at, script)
+    expect([JSON.parse(stdout), rest]).toEqual([
+      { jsonrpc: '2.0', id: 7, result: {} },
+      { code: 0, stderr: '' },
+    ])
   })
 })

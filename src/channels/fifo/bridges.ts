@@ -6,10 +6,10 @@ import type { Conversation, ConversationOptions } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
 import { withConversation } from '../../host/open/open-host.ts'
 import { providerFor } from '../../host/setup/provider-pool.ts'
-import { directCall } from '../../host/toolset/direct-call.ts'
+import { repeatedCall } from '../../host/toolset/direct-call.ts'
 import { specOf } from '../../host/toolset/tool-selection.ts'
 import { errorText } from '../../kit/errors.ts'
-import { isJsonObject, type JsonObject, parseJson } from '../../kit/json.ts'
+import { isJsonObject, parseJson } from '../../kit/json.ts'
 import { createLineSplitter, frame, type Line } from '../../kit/lines.ts'
 import { createId } from '../../kit/sha256.ts'
 import { messageLine, type ReadMessage, readClawRequest, readMessage } from '../../kit/wire.ts'
@@ -125,7 +125,7 @@ async function whole(provider: Provider, request: ChatRequest, signal: AbortSign
 /** Implements `bridge claw`: an agent lists and calls our tools through two FIFOs; every call passes our gate and leaves a receipt. */
 export async function serveClaw(bridging: BridgeOptions, { sandbox }: Pick<ConversationOptions, 'sandbox'>): Promise<void> {
   const { setup, dir, signal } = bridging
-  const direct = createRepeatedCall()
+  const direct = repeatedCall()
   const options = {
     setup,
     which: { kind: 'new' },
@@ -148,11 +148,7 @@ export async function serveClaw(bridging: BridgeOptions, { sandbox }: Pick<Conve
   })
 }
 
-type Claw = {
-  readonly bridging: BridgeOptions
-  readonly conversation: Conversation
-  readonly direct: ReturnType<typeof createRepeatedCall>
-}
+type Claw = { readonly bridging: BridgeOptions; readonly conversation: Conversation; readonly direct: ReturnType<typeof repeatedCall> }
 
 async function respond(claw: Claw, text: string): Promise<string> {
   const request = readClawRequest(text)
@@ -186,17 +182,6 @@ async function call({ bridging: { setup }, conversation }: Claw, name: string): 
     setup.log('warn', 'approval needed', { tool: name, answer: `braidclaw approvals allow ${id}` })
   const output = typeof seen.result?.output === 'string' ? seen.result.output : ''
   return seen.result?.status === 'completed' ? output : `error: ${output || ending.message}`
-}
-
-/** Uses one provider for all calls, so that they form one conversation. */
-function createRepeatedCall() {
-  const state = { current: directCall({ name: '', input: {} }) }
-  return {
-    next(name: string, input: JsonObject) {
-      state.current = directCall({ name, input })
-    },
-    provider: { ...state.current, chat: (...asked: Parameters<(typeof state.current)['chat']>) => state.current.chat(...asked) },
-  }
 }
 
 const longestLine = 1_048_576

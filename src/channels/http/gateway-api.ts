@@ -13,6 +13,7 @@ import { chatRoutes } from './routes/chat.ts'
 import { conversationRoutes, jobRoutes } from './routes/conversations.ts'
 import { costRoutes } from './routes/cost.ts'
 import { eventRoutes } from './routes/events.ts'
+import { mcpRoutes } from './routes/mcp.ts'
 import { openAiRoutes } from './routes/openai.ts'
 import { policyRoutes } from './routes/policy.ts'
 import { recordRoutes } from './routes/records.ts'
@@ -57,6 +58,7 @@ const gatewayRoutes: readonly Routes[] = [
   costRoutes,
   schedulesRoutes,
   sopRoutes,
+  mcpRoutes,
   dashboardRoutes,
 ]
 

@@ -86,14 +86,21 @@ function codeOf(random: Uint8Array): string {
 
 /** Formats the question as one piece of text, in which no line of the model's text can look like a line of ours. */
 function questionText(code: string, { gateId, proposal: { call, judgement } }: ChannelQuestion, set: ChangeSet | undefined): string {
+  return [
+    ...questionLines({ call, judgement }, set),
+    `Reply "yes ${code}" or "no ${code}"${call.name.startsWith('sop.') ? '' : ' within ten minutes'}. On the machine: braidclaw approvals allow ${gateId}`,
+  ].join('\n')
+}
+
+/** Says what a call wants to do, and why that is asked. */
+export function questionLines({ call, judgement }: ChannelQuestion['proposal'], set: ChangeSet | undefined): readonly string[] {
   const { risk, reason, summary } = judgement
   return [
     `BraidClaw asks (${risk} risk): ${oneLine(summary)}`,
     `why: ${oneLine(reason)}`,
     ...(Object.keys(call.input).length === 0 ? [] : [`with: ${cut(visible(JSON.stringify(call.input)), set ? 200 : 800)}`]),
     ...(set ? [differenceText(set)] : []),
-    `Reply "yes ${code}" or "no ${code}"${call.name.startsWith('sop.') ? '' : ' within ten minutes'}. On the machine: braidclaw approvals allow ${gateId}`,
-  ].join('\n')
+  ]
 }
 
 const chatFold: Fold = { linesPerFile: 12, lines: 24, files: 8, width: 100 }

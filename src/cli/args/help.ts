@@ -193,7 +193,7 @@ const everydayCommands: Hints = {
 /** Lists words with which no question begins by itself. */
 const strangeCommands: Hints = {
   ...{ plugins: tools, extension: tools, extensions: tools, integrations: tools, connectors: tools },
-  ...{ 'mcp-server': protocols, 'app-server': protocols, acp: protocols },
+  ...{ 'mcp-server': 'to serve MCP clients: braidclaw mcp serve', 'app-server': protocols, acp: protocols },
   ...{ skills: 'the skills: braidclaw skill list (docs/skills.md)', sops: 'the procedures: braidclaw sop list' },
   ...{ recipe: texts, recipes: texts, templates: texts },
   ...{ hook: rules, webhooks: rules },

@@ -43,6 +43,7 @@ export const commands: List = [
   { name: 'mcp enable', about: 'Offer its tools again', load: async () => (await import('./tools/mcp.ts')).enable },
   { name: 'mcp disable', about: 'No longer offer its tools', load: async () => (await import('./tools/mcp.ts')).disable },
   { name: 'mcp remove', about: 'Forget a server and its approval', load: async () => (await import('./tools/mcp.ts')).remove },
+  { name: 'mcp serve', about: 'Serve tools, the agent and its records to an MCP client on stdin and stdout', load: async () => (await import('./tools/mcp-serve.ts')).mcpServe },
   { name: 'plugin', about: 'Install and approve plugins (docs/plugins.md)', alone: 'plugin list' },
   { name: 'plugin list', about: 'List the plugins', load: async () => (await import('./tools/plugin.ts')).list },
   { name: 'plugin show', about: 'Print what a plugin may do, and what changed', load: async () => (await import('./tools/plugin.ts')).show },

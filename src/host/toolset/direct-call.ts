@@ -3,6 +3,7 @@
  * call.
  */
 
+import type { JsonObject } from '../../kit/json.ts'
 import type { Call, Part } from '../../runtime/event.ts'
 import type { ModelChunk, Provider } from '../../runtime/port.ts'
 
@@ -23,5 +24,16 @@ export function directCall(requested: Pick<Call, 'name' | 'input' | 'malformed'>
         response: { parts: asked ? [] : [call], stop: asked ? 'stop' : 'tool_calls', usage, model: 'none', provider: 'operator' },
       }
     },
+  }
+}
+
+/** Makes one provider for many calls, so that they form one conversation. */
+export function repeatedCall() {
+  const state = { current: directCall({ name: '', input: {} }) }
+  return {
+    next(name: string, input: JsonObject) {
+      state.current = directCall({ name, input })
+    },
+    provider: { ...state.current, chat: (...asked: Parameters<Provider['chat']>) => state.current.chat(...asked) },
   }
 }

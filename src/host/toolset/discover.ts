@@ -60,6 +60,14 @@ function serverItems(setup: Setup): readonly Discovered[] {
   return items.filter(({ kind }) => kind !== 'mcp_tool').map((item) => ({ ...item, trusted: false }))
 }
 
+/** Returns the texts of skills that may instruct a model. */
+export async function usableSkills(
+  setup: Setup,
+): Promise<readonly { readonly name: string; readonly description: string; readonly text: string }[]> {
+  const { skills } = await (await openSkills(setup, setup.config.workspaceDir)).findAll()
+  return skills.flatMap(({ skill: { name, description }, body, usable }) => (usable ? [{ name, description, text: body }] : []))
+}
+
 /** Writes a hit in one line for a model or a person. */
 export function lineOf({ entry: { kind, name, description, source, path, trusted } }: Hit<Discovered>): string {
   const where = path === undefined ? source : path === name ? source : `${source}, ${path}`

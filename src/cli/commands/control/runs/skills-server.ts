@@ -2,10 +2,8 @@
 
 import { resolve } from 'node:path'
 import { version } from '../../../../../package.json'
-import { stdinPieces } from '../../../../channels/terminal/input-stream.ts'
-import { createMcpServer, type McpTool, serveMcp } from '../../../../control/skills/mcp-server.ts'
+import { serveOnStdio } from '../../../../channels/mcp/serve-stdio.ts'
 import { openLibrary } from '../../../../control/skills/open-library.ts'
-import type { SkillSearch } from '../../../../control/skills/skill-search.ts'
 import { skillsSearchTool } from '../../../../control/skills/skill-search.ts'
 import { visible } from '../../../../kit/text.ts'
 import { command } from '../../../args/command.ts'
@@ -23,16 +21,16 @@ export const skillsServer = command({
       throw usageError('--library and --agent are needed: which skills of which agent')
     const library = openLibrary(resolve(context.cwd, file))
     if (!library.ok) throw commandError(visible(library.message))
-    const search = library.forAgent({ id: agent, role }).openSearch()
-    const io = { input: stdinPieces(), write: (text: string) => context.process.stdout.data(text) }
-    await serveMcp(createMcpServer(mcpTool(search), version), io)
+    const tool = skillsSearchTool(library.forAgent({ id: agent, role }).openSearch())
+    await serveOnStdio({
+      ...{ name: 'braidclaw-skills', version },
+      tools: async () => [tool],
+      async call(name, { query }, { signal }) {
+        if (name !== tool.name) throw new Error(`there is only the tool ${tool.name}`)
+        const input = { query: typeof query === 'string' ? query : '' }
+        const { output } = await tool.invoke(input, { conversationId: 'mcp', callId: '', plan: '', signal })
+        return { type: 'result', text: output, isError: false }
+      },
+    })
   },
 })
-
-function mcpTool(search: SkillSearch): McpTool {
-  const tool = skillsSearchTool(search)
-  const context = { conversationId: 'mcp', callId: '', signal: new AbortController().signal, plan: '' }
-  const call = async ({ query }: { readonly [name: string]: unknown }) =>
-    (await tool.invoke({ query: typeof query === 'string' ? query : '' }, context)).output
-  return { ...tool, call }
-}
