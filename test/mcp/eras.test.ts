@@ -28,10 +28,11 @@ function itemsOf<T>(list: McpList<T> | { readonly why: string }): readonly T[] {
 }
 
 describe.each(kinds)('over %s', (_, protocol, to) => {
-  const at = stage()
+  let at: ReturnType<typeof stage>
   let connection: McpConnection
   const call = (name: string, input = {}, more = {}) => connection.callTool(name, input, { signal: never(), ...more })
   beforeAll(async () => {
+    at = stage()
     connection = await at.connect(to)
   })
   afterAll(async () => {
@@ -86,8 +87,7 @@ describe.each(kinds)('over %s', (_, protocol, to) => {
   })
 
   test('a model is not lent to the server, and the connection lives on', async () => {
-    const { text, isError } = await call('think')
-    expect({ text, isError }).toEqual({ text: expect.stringMatching(/sampling|Method not found/), isError: true })
+    expect(await call('think')).toMatchObject({ isError: true })
     expect((await call('echo', { message: 'well' })).text).toBe('well')
   })
 
@@ -140,6 +140,34 @@ test.if(given(existsSync(old), 'npm ci in test/control/foreign'))('the library o
   const elicit = async () => ({ action: 'accept' as const, content: { colour: 'red' } })
   expect((await connection.callTool('ask', {}, { signal: never(), elicit })).text).toBe('{"action":"accept","content":{"colour":"red"}}')
   expect(itemsOf(await connection.prompts(never()))).toEqual([])
+})
+
+test('a server of the newest kind that asks for the model or the folders of the client is told no', async () => {
+  await using at = stage()
+  const discovery = {
+    resultType: 'complete',
+    supportedVersions: ['2026-07-28'],
+    capabilities: { tools: {} },
+    ttlMs: 0,
+    cacheScope: 'private',
+  }
+  const ask = `answer(id, { resultType: 'input_required', inputRequests: { a: { method: params.arguments.method, params: {} } } })`
+  const connection = await at.connect(
+    at.program(
+      rawServer(
+        `if (method === 'server/discover') return answer(id, ${JSON.stringify(discovery)}); if (method === 'tools/call') return ${ask}`,
+      ),
+    ),
+  )
+  expect(connection.server.protocol).toBe('2026-07-28')
+  for (const method of ['sampling/createMessage', 'roots/list'])
+    expect((await connection.callTool('echo', { method }, { signal: never() })).failed?.why).toBe(
+      `it broke the protocol: it asks for "${method}", which servers are not offered`,
+    )
+  expect((await connection.callTool('echo', { method: 'elicitation/create' }, { signal: never() })).failed?.why).toBe(
+    'it asked more than 10 times',
+  )
+  expect(connection.closed.aborted).toBe(false)
 })
 
 test('a server of the former kind that dies when it is greeted in the newest revision is greeted again', async () => {

@@ -104,6 +104,7 @@ describe.if(isInstalled).each([
   test('everything answers, asks and tells of changes', async () => {
     await using at = stage()
     const closed = new AbortController()
+    using _ = { [Symbol.dispose]: () => closed.abort() }
     const { promise, resolve } = Promise.withResolvers<number>()
     let said = ''
     const ended = spawnPlain({
