@@ -3,8 +3,7 @@
 import { fifo } from './fifo/fifo-kind.ts'
 import { anthropic, openai, openaiCompatible, plugin } from './http-kinds.ts'
 import { mock, stub } from './offline-kinds.ts'
-import { reliable } from './reliable.ts'
-import { router } from './router.ts'
+import { reliable, router } from './reliable.ts'
 
 export const providerKinds = [
   // Add one line per kind (docs/extending.md).

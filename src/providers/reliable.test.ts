@@ -2,8 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { testDeps } from '../../test/support/vendor-fake.ts'
 import type { FailureCode } from '../runtime/event.ts'
 import { type ChatRequest, type Provider, ProviderFailure } from '../runtime/port.ts'
-import { createReliable } from './reliable.ts'
-import { createRouter } from './router.ts'
+import { createReliable, createRouter } from './reliable.ts'
 
 const request: ChatRequest = { systemPrompt: '', messages: [], tools: [], model: 'asked-for' }
 

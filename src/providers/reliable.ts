@@ -1,4 +1,4 @@
-/** Provides a fallback chain that asks other providers in order until one answers. */
+/** Provides two providers that ask others: a fallback chain, in order until one answers, and a router, by a hint. */
 
 import type { Rows } from '../kit/settings.ts'
 import type { FailureCode } from '../runtime/event.ts'
@@ -15,6 +15,7 @@ const settings = {
   providers: { type: 'words', form: 'provider', filled: true, required: true, about: 'The providers to try, in this order.' },
 } as const satisfies Rows
 
+/** Asks other providers in order until one answers. */
 export const reliable = {
   kind: 'reliable',
   settings,
@@ -53,7 +54,7 @@ export function createReliable(options: ReliableOptions): Provider {
 }
 
 /** @returns the capabilities that all of the providers have */
-export function common(providers: readonly Provider[]): ProviderCapabilities {
+function common(providers: readonly Provider[]): ProviderCapabilities {
   const all = providers.map((provider) => provider.capabilities())
   return {
     streaming: all.every((each) => each.streaming),
@@ -64,7 +65,7 @@ export function common(providers: readonly Provider[]): ProviderCapabilities {
 }
 
 /** Clears the model, because its name means nothing to another provider. */
-export function ownModel(request: ChatRequest): ChatRequest {
+function ownModel(request: ChatRequest): ChatRequest {
   return { ...request, model: '' }
 }
 
@@ -80,4 +81,52 @@ function allFailed(options: ReliableOptions, failures: readonly ProviderFailure[
   const each = failures.map((failure, index) => `${options.providers[index]?.name} (${failure.code}): ${failure.message}`)
   const message = `provider "${options.name}": all ${failures.length} failed: ${each.join('; ')}`
   return new ProviderFailure(last?.code ?? 'unknown', message, { ...last?.detail, provider: options.name })
+}
+
+const routerRows = {
+  routes: { type: 'map', required: true, about: 'Which provider answers which hint: { cheap = "local", hard = "openai" }.' },
+  default: {
+    type: 'text',
+    form: 'provider',
+    required: true,
+    about: 'The provider for a request without a hint, or with one that has no route.',
+  },
+} as const satisfies Rows
+
+/** Picks another provider by the request's `metadata.hint`. */
+export const router = {
+  kind: 'router',
+  settings: routerRows,
+  budget: 'kept',
+  async create({ name, settings, deps: { provider, log } }) {
+    const routes = new Map<string, Provider>()
+    for (const [hint, to] of Object.entries(settings.routes)) routes.set(hint, await provider(to))
+    return createRouter({ name, fallback: await provider(settings.default), routes, log })
+  },
+} as const satisfies ProviderKind<typeof routerRows>
+
+export function createRouter(options: {
+  readonly name: string
+  readonly fallback: Provider
+  readonly routes: ReadonlyMap<string, Provider>
+  readonly log: Log
+}): Provider {
+  const { name, fallback, routes, log } = options
+
+  function pick(hint: unknown): Provider {
+    if (hint === undefined || hint === null) return fallback
+    const routed = typeof hint === 'string' ? routes.get(hint) : undefined
+    if (routed === undefined) log('warn', 'provider hint unknown', { provider: name, hint, known: [...routes.keys()], to: fallback.name })
+    return routed ?? fallback
+  }
+
+  return {
+    name,
+    capabilities: () => common([fallback, ...routes.values()]),
+    async *chat(request, signal) {
+      const provider = pick(request.metadata?.hint)
+      log('debug', 'provider selected', { provider: provider.name, by: name, hint: request.metadata?.hint })
+      yield* provider.chat(ownModel(request), signal)
+    },
+  }
 }

@@ -8,8 +8,7 @@ import { isObject, type JsonObject } from '../kit/json.ts'
 import type { Part } from '../runtime/event.ts'
 import type { ChatRequest, ChatResponse, Message, Provider } from '../runtime/port.ts'
 import { createFifoProvider } from './fifo/fifo-provider.ts'
-import { createReliable } from './reliable.ts'
-import { createRouter } from './router.ts'
+import { createReliable, createRouter } from './reliable.ts'
 import { sentMessages } from './sent-messages.ts'
 
 const speech: Speech = {

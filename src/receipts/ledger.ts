@@ -86,12 +86,11 @@ function begin(file: number, paths: ReceiptPaths, { checkpoint, logId }: KnownLo
 
 function closedUnlessBegun(file: number, step: () => Begun | Failed): Begun | Failed {
   let begun: Begun | Failed | undefined
-  try {
-    begun = step()
-    return begun
-  } finally {
+  using _end = atEnd(() => {
     if (!begun?.ok) closeSync(file)
-  }
+  })
+  begun = step()
+  return begun
 }
 
 function ledgerOver(book: Book, { checkpoint, adopted, tornBytes, key }: Begun): Ledger {

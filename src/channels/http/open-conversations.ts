@@ -6,6 +6,7 @@ import type { ApiEnv } from '../../http/api.ts'
 import { credentialEnd, unauthorized } from '../../http/callers.ts'
 import { type EventStream, openEventStream } from '../../http/event-stream.ts'
 import { HttpError } from '../../http/http-error.ts'
+import { atEnd } from '../../kit/errors.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
 import type { ChannelHost } from '../inbox/channel-api.ts'
 import { refusedBy, takeTurn } from '../take-turn.ts'
@@ -105,21 +106,20 @@ export function createOpenConversations(host: ChannelHost, holders: Pick<Holders
     running.add(conversation)
     const cancel = () => conversation.cancel(signal.reason === tokenEnd ? tokenEnd : 'client')
     signal.addEventListener('abort', cancel, { once: true })
-    try {
-      if (state.closed) throw stopping()
-      // It may have ended while the turn waited.
-      if (!isInForce(request.caller)) throw tokenEnded()
-      const unread = request.begun?.(conversation)
-      if (request.onDisconnect === 'cancel') unread?.addEventListener('abort', () => cancelling.abort(), { once: true })
-      const onGate = request.onApproval === 'wait' ? async () => {} : refusedBy(conversation)
-      const ending = await takeTurn({ conversation, prompt: request.message, show: request.show, onGate, isStopped: () => signal.aborted })
-      return { conversation, ending }
-    } finally {
+    using _end = atEnd(() => {
       signal.removeEventListener('abort', cancel)
       running.delete(conversation)
       leave()
       if (request.past) void conversation.close()
-    }
+    })
+    if (state.closed) throw stopping()
+    // It may have ended while the turn waited.
+    if (!isInForce(request.caller)) throw tokenEnded()
+    const unread = request.begun?.(conversation)
+    if (request.onDisconnect === 'cancel') unread?.addEventListener('abort', () => cancelling.abort(), { once: true })
+    const onGate = request.onApproval === 'wait' ? async () => {} : refusedBy(conversation)
+    const ending = await takeTurn({ conversation, prompt: request.message, show: request.show, onGate, isStopped: () => signal.aborted })
+    return { conversation, ending }
   }
 
   /** Cancels the turn when its client leaves and wants that, and when its token ends. @throws HttpError 401 when the credential ends */

@@ -10,7 +10,7 @@ import { statFields } from '../../kit/proc.ts'
 const drainMs = 5000
 
 /** The exit code is 130 for every signal, as for every cancelled turn; 143 (SIGHUP: 129) when the turn did not end in time. */
-export function onInterrupt(cancel: (by: string) => void): { readonly signal: AbortSignal; stop(): void } {
+export function onInterrupt(cancel: (by: string) => void): Disposable & { readonly signal: AbortSignal; stop(): void } {
   const controller = new AbortController()
   const begin = (by: string) => {
     controller.abort()
@@ -29,14 +29,12 @@ export function onInterrupt(cancel: (by: string) => void): { readonly signal: Ab
   process.on('SIGINT', interrupt)
   process.on('SIGTERM', terminate)
   if (!survivesHangUp()) process.on('SIGHUP', hangUp)
-  return {
-    signal: controller.signal,
-    stop: () => {
-      process.off('SIGINT', interrupt)
-      process.off('SIGTERM', terminate)
-      process.off('SIGHUP', hangUp)
-    },
+  const stop = () => {
+    process.off('SIGINT', interrupt)
+    process.off('SIGTERM', terminate)
+    process.off('SIGHUP', hangUp)
   }
+  return { signal: controller.signal, stop, [Symbol.dispose]: stop }
 }
 
 /** True when `nohup` started this process: its user wants the turn to continue. */

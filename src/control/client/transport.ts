@@ -1,7 +1,7 @@
 /** Sends requests to the control plane: encodes them, repeats those that may be repeated when the connection breaks, and turns refusals into errors. */
 
 import { isObject, parseJson } from '../../kit/json.ts'
-import { explain } from '../../workspace/net/trouble.ts'
+import { explain } from '../../workspace/net/pin.ts'
 import { isRefusalCode, PlaneRefusal, type RefusalCode } from '../contract/plane-refusal.ts'
 
 export type TransportOptions = {

@@ -1,6 +1,7 @@
 /** Runs hostd until its signal aborts: claims the socket, records the calls that a killed hostd left, answers peers, and ends its children. */
 
 import { aborted, within } from '../../kit/abort.ts'
+import { atEnd } from '../../kit/errors.ts'
 import type { Log } from '../../runtime/port.ts'
 import { openLibc } from '../../sandbox/libc.ts'
 import { openOutput, type Pipe } from '../../sandbox/pipes/command-pipes.ts'
@@ -48,12 +49,11 @@ export async function serveHostd(options: HostdOptions): Promise<ServeResult> {
   const uid = process.getuid?.() ?? -1
   const claimed = await claimSocket({ path: socket, uid, libc })
   if (!claimed.ok) return claimed
-  try {
-    return await serve(options, { uid, peerOf: (descriptor) => peerOf(libc, descriptor), openOutput: () => openOutput(libc) })
-  } finally {
+  using _end = atEnd(() => {
     if (!signal.aborted) options.log('warn', 'hostd ends without a signal')
     claimed.release()
-  }
+  })
+  return await serve(options, { uid, peerOf: (descriptor) => peerOf(libc, descriptor), openOutput: () => openOutput(libc) })
 }
 
 type Kernel = { readonly uid: number; readonly peerOf: (descriptor: number) => Peer | undefined; readonly openOutput: () => Pipe }

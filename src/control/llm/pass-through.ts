@@ -5,7 +5,7 @@ import { HttpError } from '../../http/http-error.ts'
 import { readJsonBody } from '../../http/json-body.ts'
 import type { Connection } from '../../http/listen.ts'
 import type { RawAnswers } from '../../http/serve-api.ts'
-import { traceOf } from '../../kit/errors.ts'
+import { atEnd, traceOf } from '../../kit/errors.ts'
 import type { RunCaller } from '../contract/caller.ts'
 import { assertRuns, type MeteredCall, meteredCall } from './metered-call.ts'
 import { apiAnswer } from './relay.ts'
@@ -67,13 +67,12 @@ export function createLlmPassThrough(deps: PassThroughDeps): RawAnswers {
     const count = running.get(runId) ?? 0
     if (count >= maxCallsPerRun) throw new HttpError(429, 'too_many', `${runId} asks ${count} models at once; wait for an answer`)
     running.set(runId, count + 1)
-    try {
-      return await work()
-    } finally {
+    using _end = atEnd(() => {
       const left = (running.get(runId) ?? 1) - 1
       if (left > 0) running.set(runId, left)
       else running.delete(runId)
-    }
+    })
+    return await work()
   }
 
   return { takes: (path) => path.startsWith(llmPrefix), answer }

@@ -2,11 +2,13 @@
  * Defines what a worker needs of the control plane, and offers it over HTTP; a test may offer it over a plane in its own process. Every method rejects with PlaneRefusal when the control plane refuses, and with another Error when it cannot be reached.
  */
 
+import { sleep } from '../../kit/abort.ts'
+import { errorText } from '../../kit/errors.ts'
 import { type ControlClient, createControlClient } from '../client/control-client.ts'
 import type { TransportOptions } from '../client/transport.ts'
 import type { ActivityPost, ActivityReply, SeedState } from '../contract/activity-shapes.ts'
 import type { RunPlane } from '../contract/plane.ts'
-import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import { countRefusals, PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Run, SessionLine } from '../contract/run-shapes.ts'
 import { type Claim, type ClaimRequest, type ReleaseRequest, runId, type Task, taskId } from '../contract/task-shapes.ts'
 import type { OwnRunPort } from '../runners/runner.ts'
@@ -86,4 +88,36 @@ function runPort({ tasks, runs, budget, approvals, activity }: ControlClient): R
     approvals: async (taskId) => (await approvals.list({ task_id: taskId })).approvals,
     useApproval: approvals.use,
   }
+}
+
+export type RetryOptions = {
+  /** Tells whether the answer still matters. */
+  readonly while: () => boolean
+  readonly random: () => number
+  readonly signal?: AbortSignal
+  /** Shows once why the request is repeated. */
+  readonly say?: (line: string) => void
+}
+
+const firstMs = 200
+const longestMs = 5_000
+
+/** @throws the refusal of the control plane, and the last failure when the answer does not matter any more */
+export async function retryWhile<T>(options: RetryOptions, ask: () => Promise<T>): Promise<T> {
+  const refusals = countRefusals()
+  for (let wait = firstMs; ; wait = Math.min(longestMs, wait * 2)) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (refusals.isFinal(error) || !options.while()) throw error
+      if (wait === firstMs) options.say?.(`${errorText(error)}; trying again`)
+      await sleep(wait * (0.5 + options.random() / 2), options.signal ?? new AbortController().signal)
+      if (!options.while()) throw error
+    }
+  }
+}
+
+/** Tells whether the answer says that this run has no lease any more. */
+export function isLost(error: unknown): boolean {
+  return error instanceof PlaneRefusal && ['lease_lost', 'unauthorized', 'forbidden', 'not_found'].includes(error.code)
 }

@@ -11,8 +11,10 @@ import type { AgentEvent } from '../../runtime/event.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import type { HomePoll } from './home-poll.ts'
 import type { HostEvent, Subscription } from './host-event.ts'
-import type { Position } from './position.ts'
 import { createFeedProjection, type FeedProjection } from './project-feed.ts'
+
+/** Where a subscription continues: after all parts of the entry, or after this part of it. */
+export type Position = { readonly seq: number; readonly part?: number }
 
 export type Hub = ReturnType<typeof createHub>
 

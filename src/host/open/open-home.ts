@@ -14,8 +14,8 @@ import { readStop } from '../../service/stop-file.ts'
 import { createModelWindows, type ModelWindows } from '../access/cost/model-window.ts'
 import { createHomePoll, type HomePoll } from '../events/home-poll.ts'
 import type { EventHub, HostEvent, Subscription } from '../events/host-event.ts'
-import type { Hub } from '../events/hub.ts'
-import { parsePosition } from '../events/position.ts'
+import type { Hub, Position } from '../events/hub.ts'
+import { FailureError } from '../failure.ts'
 import { createPendingApprovals, type PendingApprovals } from '../run/pending-approvals.ts'
 import { createTurnQueue, type TurnQueue } from '../run/turns.ts'
 import { createProfiles, type Profiles } from '../setup/profile.ts'
@@ -207,6 +207,16 @@ function createHomeEvents({ memory, poll, estop }: HomeEventsOptions): HomeEvent
         subscribe(subscription, { position: parsePosition(subscription.after ?? memory.journal.latest()), signal, closing }),
     }),
   }
+}
+
+/** @throws FailureError `usage` when it is neither a number nor an id */
+function parsePosition(after: number | string): Position {
+  const [, seq, part] = /^(\d{1,15})(?:\.(\d{1,9}))?$/.exec(String(after)) ?? []
+  if (seq !== undefined) return { seq: Number(seq), ...(part === undefined ? {} : { part: Number(part) }) }
+  throw new FailureError(
+    'usage',
+    `${JSON.stringify(after)} is not an event id; give the id of the last event that was seen, such as "812.1", or 0`,
+  )
 }
 
 type HomeRedactor = {

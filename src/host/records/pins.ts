@@ -2,8 +2,8 @@
 
 import { mkdirSync } from 'node:fs'
 import { quote } from '../../kit/text.ts'
+import { agentFolder } from '../../memory/agent-files/agent-folder.ts'
 import { openPins } from '../../memory/agent-files/agent-memory.ts'
-import { agentFolder } from '../../memory/agent-files/agent-paths.ts'
 import type { Pin, PinResult } from '../../memory/agent-files/pins.ts'
 import type { Setup } from '../api.ts'
 import type { HostRecords } from '../contract/records-api.ts'

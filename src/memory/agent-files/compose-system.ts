@@ -4,7 +4,8 @@ import { existsSync, readdirSync, readSync, realpathSync } from 'node:fs'
 import { join, sep } from 'node:path'
 import { errnoOf, errorText, hasCode } from '../../kit/errors.ts'
 import { systemText } from '../conversations/summary-words.ts'
-import { agentPaths, folderPaths } from './agent-paths.ts'
+import { folderPaths } from './agent-folder.ts'
+import { agentPaths } from './agent-paths.ts'
 import { readText, withFile } from './bounded-read.ts'
 
 export type Composition =

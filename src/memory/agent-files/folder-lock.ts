@@ -2,7 +2,7 @@
 
 import { Database, SQLiteError } from 'bun:sqlite'
 import type { Log } from '../../runtime/port.ts'
-import type { FolderPaths } from './agent-paths.ts'
+import type { FolderPaths } from './agent-folder.ts'
 import type { Disk } from './disk.ts'
 import { settle } from './replace-files.ts'
 

@@ -1,7 +1,7 @@
 /** Reads and appends history.jsonl: questions and answers in pairs, one message per line. */
 
-import { atEnd, attempt, unlessMissing } from '../../kit/errors.ts'
-import { isObject } from '../../kit/json.ts'
+import { atEnd, unlessMissing } from '../../kit/errors.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { type ByteRange, bytesOf, linesOf, withFile } from './bounded-read.ts'
 import type { Disk } from './disk.ts'
@@ -81,11 +81,9 @@ function scan(file: number, range: ByteRange, { keep, before }: { readonly keep:
 
 /** Ignores unknown members. */
 function messageIn(text: string | undefined): HistoryMessage | undefined {
-  return attempt(() => {
-    const value: unknown = JSON.parse(text ?? '')
-    if (!isObject(value) || typeof value.content !== 'string') return undefined
-    return value.role === 'user' || value.role === 'assistant' ? { role: value.role, content: value.content } : undefined
-  })
+  const value = parseJson(text ?? '')
+  if (!isObject(value) || typeof value.content !== 'string') return undefined
+  return value.role === 'user' || value.role === 'assistant' ? { role: value.role, content: value.content } : undefined
 }
 
 /**

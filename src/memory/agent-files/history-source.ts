@@ -1,11 +1,10 @@
 /** Supplies the history and summary of an agent folder to compaction, and stores the result. */
 
 import { existsSync, statSync } from 'node:fs'
-import { attempt } from '../../kit/errors.ts'
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { CompactionStore, Failures, Portion, SummaryAnswer } from '../conversations/compact.ts'
-import type { FolderPaths } from './agent-paths.ts'
+import type { FolderPaths } from './agent-folder.ts'
 import { digestOf, linesOf, readText, textBound, withFile } from './bounded-read.ts'
 import { type Disk, replaceFile } from './disk.ts'
 import type { WithFolderLock } from './folder-lock.ts'
@@ -112,10 +111,8 @@ const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b785
 function failuresIn(path: string): Failures | undefined {
   const found = readText(path, textBound)
   if (found.state !== 'read') return undefined
-  return attempt(() => {
-    const value: unknown = JSON.parse(found.text)
-    if (!isObject(value) || typeof value.message !== 'string') return undefined
-    const [count, at] = [Number(value.count), Number(value.at)]
-    return count >= 1 && Number.isFinite(at) ? { count, at, message: value.message } : undefined
-  })
+  const value = parseJson(found.text)
+  if (!isObject(value) || typeof value.message !== 'string') return undefined
+  const [count, at] = [Number(value.count), Number(value.at)]
+  return count >= 1 && Number.isFinite(at) ? { count, at, message: value.message } : undefined
 }

@@ -1,7 +1,6 @@
 /** Stores facts that a person pinned: the code adds them word for word to the system text, and no summary changes them. */
 
-import { attempt } from '../../kit/errors.ts'
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import type { Clock } from '../../runtime/port.ts'
 import { readText } from './bounded-read.ts'
 import { catchDiskError, type Disk, replaceFile } from './disk.ts'
@@ -81,11 +80,9 @@ function pinsOf(lines: readonly string[]): Pin[] {
 }
 
 function pinIn(line: string): Omit<Pin, 'number'> | undefined {
-  return attempt(() => {
-    const value: unknown = JSON.parse(line)
-    if (!isObject(value) || typeof value.text !== 'string' || value.text.trim() === '') return undefined
-    return { text: value.text, at: typeof value.at === 'string' ? value.at : '' }
-  })
+  const value = parseJson(line)
+  if (!isObject(value) || typeof value.text !== 'string' || value.text.trim() === '') return undefined
+  return { text: value.text, at: typeof value.at === 'string' ? value.at : '' }
 }
 
 function trimmed(text: string): string {

@@ -4,7 +4,7 @@ import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { atEnd, unlessMissing } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
-import type { FolderPaths } from './agent-paths.ts'
+import type { FolderPaths } from './agent-folder.ts'
 import { bytesOf, digestOf, linesOf, piecesOf, readText, withFile } from './bounded-read.ts'
 import { type Disk, modeOf, replaceFile, writeAll, writeFile } from './disk.ts'
 

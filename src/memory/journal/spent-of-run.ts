@@ -1,7 +1,6 @@
 /** Adds up what the model calls of a run used, from its journal; the run's row keeps the sums from its end on. */
 
-import { attempt } from '../../kit/errors.ts'
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import type { Store } from '../store.ts'
 
 /**
@@ -39,10 +38,8 @@ export function spentOfRun(store: Store, runId: string): string {
 }
 
 function read(body: string): EventFields | undefined {
-  return attempt(() => {
-    const value: unknown = JSON.parse(body)
-    return isObject(value) ? value : undefined
-  })
+  const value = parseJson(body)
+  return isObject(value) ? value : undefined
 }
 
 function add(sums: Sums, key: string, counts: Counts): void {

@@ -3,9 +3,18 @@
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { Transform } from 'node:stream'
 import { atEnd, errnoOf } from '../../kit/errors.ts'
-import { type Headers, type JudgeAddress, type JudgeUrl, type NetRefusal, type Outgoing, pin, type Resolve, systemResolve } from './pin.ts'
+import {
+  explain,
+  type Headers,
+  type JudgeAddress,
+  type JudgeUrl,
+  type NetRefusal,
+  type Outgoing,
+  pin,
+  type Resolve,
+  systemResolve,
+} from './pin.ts'
 import { follow, isRedirect } from './redirect.ts'
-import { explain } from './trouble.ts'
 
 const maxRedirects = 5
 

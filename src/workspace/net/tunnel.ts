@@ -2,8 +2,7 @@
 
 import type { Socket, SocketHandler } from 'bun'
 import type { ByteConnection } from '../../sandbox/contract.ts'
-import { type JudgeAddress, type NetRefusal, pin, type Resolve, systemResolve } from './pin.ts'
-import { explain } from './trouble.ts'
+import { explain, type JudgeAddress, type NetRefusal, pin, type Resolve, systemResolve } from './pin.ts'
 
 export type TunnelOptions = {
   /** Called before any name is resolved. */

@@ -14,7 +14,6 @@ import { serveHostd } from '../../../control/hostd/serve-hostd.ts'
 import { withRecords } from '../../../host/open/open-records.ts'
 import { type createRecord, recoverRecord } from '../../../host/records/integrity/create-record.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { atEnd } from '../../../kit/errors.ts'
 import { count, visible } from '../../../kit/text.ts'
 import { command, type Flags, type Given } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
@@ -58,8 +57,7 @@ async function run(context: CliContext, given: Given<typeof serveFlags>): Promis
   })
   const socket = socketIn(context, given.socket)
   const stop = new AbortController()
-  const interrupt = onInterrupt(() => stop.abort())
-  using _end = atEnd(() => interrupt.stop())
+  using _interrupt = onInterrupt(() => stop.abort())
   await withRecords(setup, async ({ record }) => {
     await recoverRecord(setup, record)
     const served = await serveHostd({

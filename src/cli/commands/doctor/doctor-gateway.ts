@@ -8,7 +8,7 @@ import { isLoopback, localUrl } from '../../../http/listen.ts'
 import type { Values } from '../../../kit/settings.ts'
 import { count } from '../../../kit/text.ts'
 import type { Memory } from '../../../memory/memory.ts'
-import type { Finding } from './doctor-finding.ts'
+import type { Finding } from './doctor-home.ts'
 
 const what = 'gateway'
 const makeToken = 'make one: braidclaw token new me --scope admin'

@@ -22,7 +22,6 @@ import type { Memory } from '../../../memory/memory.ts'
 import { findChromium } from '../../../sandbox/bubblewrap/chromium.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
 import { readStop } from '../../../service/stop-file.ts'
-import type { Finding } from './doctor-finding.ts'
 
 export function homeFindings(setup: CliSetup): Finding[] {
   const { home } = setup.paths
@@ -246,4 +245,12 @@ function terminal(): Finding {
     state: 'ok',
     says: isTerminal(1) ? 'approvals can be asked' : 'approvals can be asked (stdout is not a terminal)',
   }
+}
+
+/** The report of one check of `doctor`. `remedy` has the lines to print below: commands that the user can copy. */
+export type Finding = {
+  readonly what: string
+  readonly state: 'ok' | 'note' | 'bad'
+  readonly says: string
+  readonly remedy?: readonly string[]
 }

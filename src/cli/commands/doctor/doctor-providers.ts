@@ -11,7 +11,7 @@ import { sayWeakKey, weakKeys } from '../../../host/setup/setup.ts'
 import { proseBytes } from '../../../kit/content/tokens.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { isInitsChoice } from '../../offline-notice.ts'
-import type { Finding } from './doctor-finding.ts'
+import type { Finding } from './doctor-home.ts'
 
 export function providerFindings(setup: CliSetup): Finding[] {
   const weak = weakKeys(setup).map((key): Finding => ({ what: 'key', state: 'note', says: sayWeakKey(key) }))

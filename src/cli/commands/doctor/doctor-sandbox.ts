@@ -17,7 +17,7 @@ import { prepareGround } from '../../../sandbox/probe/probe-fixture.ts'
 import { type ProbeResult, probeSandbox } from '../../../sandbox/run-probes.ts'
 import { spawnPlain } from '../../../tools/process.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import type { Finding } from './doctor-finding.ts'
+import type { Finding } from './doctor-home.ts'
 
 const MIB = 2 ** 20
 

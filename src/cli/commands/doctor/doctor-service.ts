@@ -22,7 +22,7 @@ import { ownProgram } from '../../../service/own-program.ts'
 import type { ServiceHint, ServiceManager, ServiceState } from '../../../service/unit/service-run.ts'
 import { findSops, sopTools } from '../../../sop/find-sops.ts'
 import { triggerState } from '../../../sop/triggers.ts'
-import type { Finding } from './doctor-finding.ts'
+import type { Finding } from './doctor-home.ts'
 
 const what = 'service'
 

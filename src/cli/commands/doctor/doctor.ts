@@ -14,8 +14,8 @@ import { command, type Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { gatewaySettings, managerOf } from '../service/service.ts'
-import type { Finding } from './doctor-finding.ts'
 import { dashboardFindings, gatewayFindings } from './doctor-gateway.ts'
+import type { Finding } from './doctor-home.ts'
 import {
   checkFindings,
   homeFindings,

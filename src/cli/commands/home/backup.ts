@@ -12,6 +12,7 @@ import { prunable, pruneHome } from '../../../host/records/backup/prune-home.ts'
 import type { OpenCopy } from '../../../host/records/backup/write-backup.ts'
 import { pruneRuns } from '../../../host/run/wiggum/run-copy.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
+import { atAsyncEnd } from '../../../kit/errors.ts'
 import { count } from '../../../kit/text.ts'
 import { command, type Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
@@ -118,28 +119,27 @@ still verify, and one receipt more says that it was deleted. Lines in the files 
     const host = await openHost(setup, { ahead: false })
     const interrupt = onInterrupt(() => {})
     const progress = progressOn(context, 'pruning')
-    try {
-      const { conversations } = await host.records()
-      const wanted = { conversations, before: Date.now() - days * dayMs }
-      const { stdout } = context.process
-      if (!yes) {
-        const found = prunable(wanted).length
-        if (json) return void stdout.write(`${JSON.stringify({ days, conversations: found, deleted: false })}\n`)
-        return void stdout.write(
-          `${count(found, 'conversation')} older than ${count(days, 'day')}; --yes deletes what was said there for good\n`,
-        )
-      }
-      await pruneRuns(host, wanted.before)
-      const done = await pruneHome({ ...wanted, progress, signal: interrupt.signal })
-      progress(1)
-      if (json) stdout.write(`${JSON.stringify({ days, ...done, deleted: true })}\n`)
-      else stdout.write(`deleted ${count(done.conversations, 'conversation')} (${count(done.turns, 'turn')}); receipts stay\n`)
-      for (const id of done.underWay) context.process.stderr.write(`note: ${id} was kept, because a run of it has not ended\n`)
-      if (interrupt.signal.aborted) throw new CliExit(exitCodes.cancelled)
-    } finally {
+    await using _end = atAsyncEnd(async () => {
       progress(1)
       interrupt.stop()
       await host.close()
+    })
+    const { conversations } = await host.records()
+    const wanted = { conversations, before: Date.now() - days * dayMs }
+    const { stdout } = context.process
+    if (!yes) {
+      const found = prunable(wanted).length
+      if (json) return void stdout.write(`${JSON.stringify({ days, conversations: found, deleted: false })}\n`)
+      return void stdout.write(
+        `${count(found, 'conversation')} older than ${count(days, 'day')}; --yes deletes what was said there for good\n`,
+      )
     }
+    await pruneRuns(host, wanted.before)
+    const done = await pruneHome({ ...wanted, progress, signal: interrupt.signal })
+    progress(1)
+    if (json) stdout.write(`${JSON.stringify({ days, ...done, deleted: true })}\n`)
+    else stdout.write(`deleted ${count(done.conversations, 'conversation')} (${count(done.turns, 'turn')}); receipts stay\n`)
+    for (const id of done.underWay) context.process.stderr.write(`note: ${id} was kept, because a run of it has not ended\n`)
+    if (interrupt.signal.aborted) throw new CliExit(exitCodes.cancelled)
   },
 })

@@ -144,7 +144,6 @@ async function bridge(outer: CliContext, given: BridgeFlags, serve: Serve): Prom
   const dir = fifoFolder(context, given.fifoDir)
   await makeFifos(dir)
   const stop = new AbortController()
-  const interrupt = onInterrupt(() => stop.abort())
-  using _end = atEnd(() => interrupt.stop())
+  using _interrupt = onInterrupt(() => stop.abort())
   await serve({ setup, dir, signal: stop.signal, stop: () => stop.abort() }, given)
 }

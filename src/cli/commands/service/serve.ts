@@ -8,7 +8,6 @@ import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { agentProfileOf } from '../../../host/setup/agent-profile.ts'
 import { providerFor } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { atEnd } from '../../../kit/errors.ts'
 import { clearLeftovers } from '../../../sandbox/private-folder.ts'
 import { command, type Flags, type Given } from '../../args/command.ts'
 import { serverFileFlags, serverFlags } from '../../args/turn-flags.ts'
@@ -42,8 +41,7 @@ async function run(context: CliContext, given: ServeFlags): Promise<void> {
   const setup = withHttp(loadServer(context, given), given)
   clearLeftovers(setup.paths.home, setup.log)
   const stop = new AbortController()
-  const interrupt = onInterrupt(() => stop.abort())
-  using _end = atEnd(() => interrupt.stop())
+  using _interrupt = onInterrupt(() => stop.abort())
   await serveChannels({
     setup,
     agentProfile: agentProfileOf(setup),

@@ -1,5 +1,6 @@
 /** Lets claims wait for a task: a new task costs as many tries as workers can get one, not as many as wait. */
 
+import { atEnd } from '../../../kit/errors.ts'
 import type { Caller } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { Command } from '../../contract/store-port.ts'
@@ -37,15 +38,14 @@ export function createWaitingClaims(context: PlaneContext): WaitingClaims {
   async function inRole<T>(name: string, work: (queue: RoleQueue) => Promise<T>): Promise<T> {
     const role = roles.get(name) ?? openRole(name)
     role.claims += 1
-    try {
-      return await work(role.queue)
-    } finally {
+    using _end = atEnd(() => {
       role.claims -= 1
       if (role.claims === 0) {
         role.close()
         roles.delete(name)
       }
-    }
+    })
+    return await work(role.queue)
   }
 
   async function checkWakes(): Promise<void> {
@@ -149,13 +149,12 @@ function createRoleQueue({ role, attempt, readReady, log }: RoleQueueOptions): R
     const timer = setTimeout(leave, call.request.wait_ms)
     call.disconnected.addEventListener('abort', leave)
     waiters.add(waiter)
-    try {
-      return await promise
-    } finally {
+    using _end = atEnd(() => {
       waiters.delete(waiter)
       clearTimeout(timer)
       call.disconnected.removeEventListener('abort', leave)
-    }
+    })
+    return await promise
   }
 
   function leaveEmpty(waiter: Waiter): void {

@@ -7,6 +7,7 @@ import type { Task } from '../../contract/task-shapes.ts'
 import { commandRunner } from '../../runners/foreign-runners.ts'
 import type { MatchedSkill, WorkerEnd, WorkerRunner, WorkspaceCopy } from '../worker-options.ts'
 import type { RunPort } from '../worker-port.ts'
+import { isLost, retryWhile } from '../worker-port.ts'
 import { openRunLog } from './child-log.ts'
 import {
   deliverRun,
@@ -22,7 +23,6 @@ import {
   type TaskExecution,
 } from './finish-run.ts'
 import { keepLease } from './held-lease.ts'
-import { isLost, retryWhile } from './retry-while.ts'
 import { type RunOutcome, runChild } from './run-child.ts'
 
 const usualLeaseSeconds = 60

@@ -15,9 +15,9 @@ import type { ChildRecords } from '../child/child-processes.ts'
 import type { SessionLog } from '../session-log.ts'
 import type { MatchedSkill, RunChanges, WorkerEnd, WorkerOptions, WorkspaceCopy } from '../worker-options.ts'
 import type { Artifact, RunPort } from '../worker-port.ts'
+import { isLost, type RetryOptions, retryWhile } from '../worker-port.ts'
 import type { RunLog } from './child-log.ts'
 import type { Lease } from './held-lease.ts'
-import { isLost, type RetryOptions, retryWhile } from './retry-while.ts'
 import type { RunOutcome } from './run-child.ts'
 
 export type TaskContext = {

@@ -69,18 +69,24 @@ function staleOn<E>(listenTo: Listeners<E>['listen'], concerns: (event: E) => bo
 }
 
 export function Loaded<T>({ from, children }: { readonly from: Loading<T>; readonly children: (value: T) => ComponentChildren }) {
-  if (from.error !== undefined)
-    return (
-      <div class="card bad" role="alert">
-        <p>{from.error}</p>
-        <Button on={from.again}>Try again</Button>
-      </div>
-    )
-  if (from.value === undefined)
-    return (
-      <p class="quiet" aria-busy="true">
-        Loading
-      </p>
-    )
+  if (from.error !== undefined) return <Failed error={from.error} again={from.again} />
+  if (from.value === undefined) return <Busy />
   return <>{children(from.value)}</>
+}
+
+export function Failed({ error, again }: { readonly error: string; readonly again: () => void }) {
+  return (
+    <div class="card bad" role="alert">
+      <p>{error}</p>
+      <Button on={again}>Try again</Button>
+    </div>
+  )
+}
+
+export function Busy() {
+  return (
+    <p class="quiet" aria-busy="true">
+      Loading
+    </p>
+  )
 }

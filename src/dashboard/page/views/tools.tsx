@@ -1,13 +1,13 @@
 /** Answers "what may it do, and why": the tools, what the gate says of a call, the lists in force, and what is always allowed. */
 
-import type { AlwaysRule } from '../../../channels/http/answer-shapes.ts'
+import { useState } from 'preact/hooks'
+import type { AlwaysRule, Explanation, PolicyShown } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
-import { About } from '../parts/fields.tsx'
+import { About, Field, submitBy, Words } from '../parts/fields.tsx'
 import { Loaded, useAnswer } from '../parts/loaded.tsx'
-import { Button, Empty, Part, riskKind, Tag, Time } from '../parts/small.tsx'
-import type { ToolFacts } from '../shapes.ts'
+import { Button, Columns, Empty, Facts, Part, riskKind, Scroll, Tag, Time, VerdictTag } from '../parts/small.tsx'
+import { levels, type ToolFacts } from '../shapes.ts'
 import { attempt, may } from '../state.ts'
-import { Explain, Policy } from './policy.tsx'
 
 export function Tools(_: { readonly rest: string }) {
   const tools = useAnswer<readonly ToolFacts[]>('/tools', ({ event }) => event.type === 'estop')
@@ -87,5 +87,205 @@ function Always() {
         }
       </Loaded>
     </Part>
+  )
+}
+
+export function Policy() {
+  const policy = useAnswer<PolicyShown>('/policy')
+  return (
+    <Part id="policy-title" title="In force">
+      <Loaded from={policy}>{(shown) => <Shown of={shown} />}</Loaded>
+    </Part>
+  )
+}
+
+function Shown({ of }: { readonly of: PolicyShown }) {
+  const { network, settings } = of
+  return (
+    <>
+      <Facts
+        of={[
+          ['Level', of.level === 'auto' ? 'supervised, with --auto' : of.level],
+          ['Workspace', `${of.workspace}${of.workspace_only ? ', and nothing outside it' : '; paths outside it are allowed too'}`],
+          ['Commands', modeOf(of.commands)],
+          [
+            'Settings',
+            Object.entries(settings)
+              .map(([name, value]) => `${name} = ${value}`)
+              .join(', '),
+          ],
+        ]}
+      />
+      <Levels of={of} />
+      <div class="stack">
+        <Words name="Commands of the allow list" of={of.allow_commands} />
+        <Words name="Commands that never run" of={of.forbidden_commands} open />
+        <Words name="Hosts that are allowed" of={network.allowed_domains} />
+        <Words name="Ports that are allowed" of={network.ports.map(String)} />
+        <Words name="Paths that are never touched" of={[...of.forbidden_paths, ...of.protected_paths]} />
+        <Words name="Files that are never read" of={of.forbidden_reads} />
+        <Named name="Names that are never written" of={of.protected_names} />
+        <Named name="Names that always ask, because tools run or obey them" of={of.asks_always} />
+      </div>
+    </>
+  )
+}
+
+function modeOf({ confined, transaction, network, why }: PolicyShown['commands']): string {
+  const because = why === undefined ? '' : ` (${why})`
+  if (!confined) return `nothing confines them${because}`
+  const views = transaction ? 'each on a private view of the workspace' : `directly on the workspace${because}`
+  return `in the sandbox, ${views}; network ${network === false ? 'never' : 'only to hosts that the command names'}`
+}
+
+function Levels({ of }: { readonly of: PolicyShown }) {
+  return (
+    <Scroll label="Decisions at each level">
+      <table>
+        <caption class="hidden">What happens to each kind of call at each level</caption>
+        <Columns of={['Kind of call', ...levels.map((level) => `${level}${level === of.level ? ' (now)' : ''}`)]} />
+        <tbody>
+          {of.levels.map((row) => (
+            <tr key={row.kind}>
+              <th scope="row">{row.kind}</th>
+              {levels.map((level) => (
+                <td key={level}>
+                  <VerdictTag of={row[level]} />
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
+  )
+}
+
+function Named({ name, of }: { readonly name: string; readonly of: PolicyShown['protected_names'] }) {
+  return (
+    <details class="words">
+      <summary>
+        {name} <span class="quiet">({of.reduce((sum, { names }) => sum + names.length, 0)})</span>
+      </summary>
+      {of.map(({ reason, names }) => (
+        <div key={reason}>
+          <p class="small quiet">{reason}</p>
+          <ul class="chips">
+            {names.map((each) => (
+              <li key={each}>
+                <code>{each}</code>
+              </li>
+            ))}
+          </ul>
+        </div>
+      ))}
+    </details>
+  )
+}
+
+/** Asks the gate what it would say of a command or a call, without running it. */
+export function Explain({ tools }: { readonly tools: readonly ToolFacts[] }) {
+  const [tool, setTool] = useState('')
+  const [text, setText] = useState('')
+  const [said, setSaid] = useState<Explanation | undefined>()
+  const [problem, setProblem] = useState('')
+  const [busy, setBusy] = useState(false)
+  async function ask(): Promise<void> {
+    setBusy(true)
+    try {
+      setSaid(await call<Explanation>('POST', '/policy/explain', questionOf(tool, text)))
+      setProblem('')
+    } catch (error) {
+      setSaid(undefined)
+      setProblem(error instanceof Error ? error.message : String(error))
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <Part id="explain-title" title="Would it be allowed?">
+      <form class="card" onSubmit={submitBy(ask)}>
+        <div class="fields">
+          <Field id="explain-tool" label="What">
+            <select id="explain-tool" value={tool} onChange={(event) => setTool(event.currentTarget.value)}>
+              <option value="">A command</option>
+              {tools.map(({ name }) => (
+                <option key={name} value={name}>
+                  {name}
+                </option>
+              ))}
+            </select>
+          </Field>
+          <Field id="explain-text" label={tool === '' ? 'The command' : 'Its arguments, as JSON'}>
+            <input
+              id="explain-text"
+              class="mono"
+              required={tool === ''}
+              placeholder={tool === '' ? 'git push --force' : '{"path":"notes.txt"}'}
+              value={text}
+              onInput={(event) => setText(event.currentTarget.value)}
+            />
+          </Field>
+          <button type="submit" class="main">
+            Explain
+          </button>
+        </div>
+        <p class={busy ? 'quiet small working' : 'quiet small'}>
+          {busy ? 'Asking the gate' : 'Nothing runs: the gate only says what it would decide.'}
+        </p>
+      </form>
+      <div role="status">
+        {problem !== '' && <p class="card bad breaks">{problem}</p>}
+        {said && <Said of={said} />}
+      </div>
+    </Part>
+  )
+}
+
+/** @throws Error that says what the arguments must look like */
+function questionOf(tool: string, text: string): object {
+  if (tool === '') return { command: text }
+  try {
+    return { tool, input: JSON.parse(text.trim() || '{}') as unknown }
+  } catch {
+    throw new Error('The arguments must be one JSON object, such as {"path":"notes.txt"}.')
+  }
+}
+
+const frames = { allow: 'good', ask: 'ask', deny: 'bad' } as const
+const sentences = { allow: 'It runs without a question.', ask: 'It needs your approval.', deny: 'It is refused.' } as const
+
+function Said({ of }: { readonly of: Explanation }) {
+  const { verdict, risk, rule, meaning, reason, summary, changes, network, rules, level } = of
+  return (
+    <div class={`card ${frames[verdict]}`}>
+      <p>
+        <strong>
+          {changes !== null && verdict === 'allow' ? 'It runs without a question, and its changes are judged then.' : sentences[verdict]}
+        </strong>
+      </p>
+      <Facts
+        of={[
+          ['Call', <code class="breaks">{summary}</code>],
+          ['Why', reason],
+          ['Rule', meaning === null ? <code>{rule}</code> : [<code>{rule}</code>, ` ${meaning}`]],
+          ['Risk', risk],
+          ...(changes === null ? [] : [['Changes', changes] as const]),
+          ...(network.length === 0 ? [] : [['Network', network.join(', ')] as const]),
+          ...rules.map((each) => ['Your rule', `${each.rule} in ${each.file}${each.denies ? ' denies it' : ' looks at it'}`] as const),
+        ]}
+      />
+      <ul class="levels" aria-label="At each level">
+        {levels.map((name) => (
+          <li key={name}>
+            <span class="quiet">
+              {name}
+              {name === level ? ' (in force)' : ''}
+            </span>{' '}
+            <VerdictTag of={of.levels[name].verdict} />
+          </li>
+        ))}
+      </ul>
+    </div>
   )
 }

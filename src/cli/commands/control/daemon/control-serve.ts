@@ -9,7 +9,6 @@ import { type OpenControlOptions, type OpenedControl, openControl } from '../../
 import { isLoopback } from '../../../../http/listen.ts'
 import { listenProblem } from '../../../../http/serve-api.ts'
 import { aborted } from '../../../../kit/abort.ts'
-import { atEnd } from '../../../../kit/errors.ts'
 import { command, type Flags, type Given } from '../../../args/command.ts'
 import { serverFileFlags } from '../../../args/turn-flags.ts'
 import { CliExit, commandError, usageError } from '../../../exit.ts'
@@ -51,8 +50,7 @@ async function run(context: CliContext, given: ServeFlags): Promise<void> {
   using _lock = lockDatabase(context, settings, 'stop that one first. Several daemons may share a PostgreSQL database: --database')
   if (!isLoopback(given.host ?? '127.0.0.1')) await assertOperator(context, env, given.host ?? '')
   const stop = new AbortController()
-  const interrupt = onInterrupt(() => stop.abort())
-  using _end = atEnd(() => interrupt.stop())
+  using _interrupt = onInterrupt(() => stop.abort())
   const control = await opened(context, given, env)
   context.say(`ready: ${control.url} (${placeOf(context, settings)}); stop with Ctrl-C or SIGTERM\n`)
   await hintOperator(context, control)

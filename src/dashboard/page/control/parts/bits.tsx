@@ -1,11 +1,12 @@
-/** Small pieces of the control pages: tags of states, links to records, tokens, and times beside the present. */
+/** Small pieces of the control pages: tags of states, links to records, the line of a run, tokens, and times beside the present. */
 
 import type { ComponentChildren, ComponentProps } from 'preact'
+import type { ListedRun } from '../../../../control/contract/run-shapes.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
-import { Field, whole } from '../../parts/fields.tsx'
+import { counted, Field, whole } from '../../parts/fields.tsx'
 import { Button, Columns, Scroll, Tag, Time } from '../../parts/small.tsx'
 import { clock } from '../control-state.ts'
-import { PlainText, visible } from './plain-text.tsx'
+import { After, PlainText, visible } from './plain-text.tsx'
 
 const statusKinds: { readonly [state: string]: 'good' | 'bad' | 'warn' } = {
   running: 'good',
@@ -174,5 +175,39 @@ export function Choice({ name, of, value = '', set }: ChoiceProps) {
         </option>
       ))}
     </select>
+  )
+}
+
+type RunRowProps = { readonly run: ListedRun; readonly marked?: boolean; readonly isOfTask?: boolean }
+
+export function RunRow({ run, marked = false, isOfTask = false }: RunRowProps) {
+  const { run_id, task_id, task_title, agent_id, attempt, state, began_at, tokens_used, error, changes } = run
+  return (
+    <li data-mark={isOfTask ? undefined : run_id} tabIndex={-1} class={marked ? 'marked' : ''} aria-current={marked || undefined}>
+      <a class="entry row spread" href={`#/runs/${run_id}`}>
+        <span class="mono small quiet">{run_id}</span>
+        <span class="grow clip">
+          {isOfTask ? (
+            <>
+              Attempt {attempt}
+              <After text={error} />
+            </>
+          ) : (
+            <>
+              <span class="mono small">{task_id}</span> <PlainText text={task_title} />
+            </>
+          )}
+        </span>
+        <span class="row small">
+          {changes === 'waiting' && <StateTag of="waiting" />}
+          <StateTag of={state} />
+          <span class="quiet">{agent_id}</span>
+          <span class="quiet">{counted(tokens_used, 'token')}</span>
+          <span class="quiet">
+            <At time={began_at} />
+          </span>
+        </span>
+      </a>
+    </li>
   )
 }

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
+import { Busy, Failed } from '../../parts/loaded.tsx'
 import { Button, Empty } from '../../parts/small.tsx'
 import { textOf } from '../../state.ts'
 import { listenToPlane, resumed } from '../net/plane-live.ts'
@@ -16,17 +17,8 @@ type PagedListProps = {
 export function PagedList({ paged: { rows, next, error, more, again }, empty, children }: PagedListProps) {
   return (
     <>
-      {error !== undefined && (
-        <div class="card bad" role="alert">
-          <p>{error}</p>
-          <Button on={again}>Try again</Button>
-        </div>
-      )}
-      {rows === undefined && error === undefined && (
-        <p class="quiet" aria-busy="true">
-          Loading
-        </p>
-      )}
+      {error !== undefined && <Failed error={error} again={again} />}
+      {rows === undefined && error === undefined && <Busy />}
       {rows !== undefined && (rows.length === 0 ? <Empty>{empty}</Empty> : children)}
       {typeof next === 'string' && <Button on={more}>Older</Button>}
     </>

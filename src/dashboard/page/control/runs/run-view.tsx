@@ -9,12 +9,11 @@ import { agentPath } from '../actions.tsx'
 import { agents } from '../control-state.ts'
 import { listenToPlane, plane, queryOf, resumed, root, usePlane } from '../net/plane-live.ts'
 import { changeFilters, type Filters, filtersOf, idIn } from '../parts/address.ts'
-import { At, Choice, IdHeading, IdLink, StateTag, Table, tokensOf } from '../parts/bits.tsx'
+import { At, Choice, IdHeading, IdLink, RunRow, StateTag, Table, tokensOf } from '../parts/bits.tsx'
 import { EventList, SessionLines } from '../parts/event-list.tsx'
 import { PagedList, usePaged } from '../parts/paged-list.tsx'
 import { JsonBlock, PlainBlock, PlainText } from '../parts/plain-text.tsx'
 import { RunLog } from './run-log.tsx'
-import { RunRow } from './run-row.tsx'
 
 export function ControlRunView({ id }: { readonly id: string }) {
   const found = usePlane<Run>(`runs/${encodeURIComponent(id)}`, ({ run_id, type }) => run_id === id || type === resumed.type)

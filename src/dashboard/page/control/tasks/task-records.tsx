@@ -9,10 +9,9 @@ import { Loaded, type Loading } from '../../parts/loaded.tsx'
 import { Button, Part } from '../../parts/small.tsx'
 import { decide, doing } from '../actions.tsx'
 import { plane, queryOf, resumed, usePlane } from '../net/plane-live.ts'
-import { At, NamedButton, StateTag } from '../parts/bits.tsx'
+import { At, NamedButton, RunRow, StateTag } from '../parts/bits.tsx'
 import { After, JsonBlock, PlainText, Reasoning } from '../parts/plain-text.tsx'
 import { RunLog } from '../runs/run-log.tsx'
-import { RunRow } from '../runs/run-row.tsx'
 import { TaskRow } from './task-board.tsx'
 
 type TaskRecordsProps = { readonly id: string }
