@@ -152,3 +152,26 @@ test.if(needs('bwrap'))(
   },
   30_000,
 )
+
+test.if(needs('bwrap'))(
+  'a skill that was added is used while it has exactly the approved files',
+  async () => {
+    const use = calls(['skill', { name: 'mail' }], ['shell', { command: 'sh /skills/mail/send.sh' }])
+    using on = stage([{ text: ['No.'] }, use, { text: ['Yes.'] }, use])
+    const source = join(on.at.home, 'downloads/mail')
+    put(join(source, 'SKILL.md'), skillText('mail', 'Send mail', 'HONEST'))
+    put(join(source, 'send.sh'), 'echo sent\n')
+    await on.at.run(['skill', 'add', source])
+    const { stderr } = await on.turn()
+    expect([on.system().includes('mail'), stderr]).toEqual([false, expect.stringContaining('skill mail is not offered')])
+    expect((await on.at.run(['skill', 'approve', 'mail', '--yes'])).code).toBe(0)
+    await on.turn()
+    const [text = '', sent] = results(on.asked().at(-1))
+    expect([text.includes('HONEST'), sent]).toEqual([true, expect.stringContaining('sent')])
+    put(join(on.at.home, '.braidclaw/skills/added/mail/SKILL.md'), skillText('mail', 'Send mail', 'POISON'))
+    await on.turn()
+    const [changed = '', gone = ''] = results(on.asked().at(-1))
+    expect([on.system().includes('mail'), changed.includes('POISON'), gone.includes('sent')]).toEqual([false, false, false])
+  },
+  30_000,
+)

@@ -14,7 +14,7 @@ import type { OfferedSkills } from './offered-skills.ts'
 export const reservedNames: readonly string[] =
   'help exit quit continue tools memory policy changes diff status jobs sop wiggum undo model clear mcp start stop new schedules'.split(' ')
 
-type Command = SlashCommand & { readonly turn: (args: string) => SlashTurn }
+type TurnCommand = SlashCommand & { readonly turn: (args: string) => SlashTurn }
 type CommandFolder = Readonly<Record<'root' | 'path', string>> & { readonly files: TextFiles; readonly within?: string }
 type SplitText = Awaited<ReturnType<typeof loadFrontMatter>>
 type CommandPlaces = { readonly workspace: string; readonly skills: OfferedSkills | undefined }
@@ -29,12 +29,12 @@ export async function openSlashCommands(setup: Setup, { workspace, skills }: Com
   const own = { files: openTextFiles(`${home}/commands`), root: `${home}/commands`, path: '' }
   const project = { files: openProjectFiles(setup, workspace), root: workspace, path: '.claude/commands/', within: workspace }
   const fromFiles = (trusted ? [own, project] : [own]).flatMap((folder) => commandsIn(setup, folder, split))
-  const fromSkills = (skills?.list ?? []).map((found): Command => {
+  const fromSkills = (skills?.list ?? []).map((found): TurnCommand => {
     const { name, description, location: source, allowedTools } = found.skill
     const promptFor = (args: string) => `Work by this skill.\n\n${filled(skills?.textOf(found) ?? '', args, /\$(ARGUMENTS)\b/g)}`
     return { name, usage: name, description, source, turn: (args) => ({ prompt: promptFor(args), allowedTools }) }
   })
-  const commands = new Map<string, Command>()
+  const commands = new Map<string, TurnCommand>()
   for (const command of [...fromFiles, ...fromSkills]) {
     const why = whyNot(command.name, commands.get(command.name))
     if (why === undefined) commands.set(command.name, command)
@@ -57,13 +57,13 @@ export async function openSlashCommands(setup: Setup, { workspace, skills }: Com
   }
 }
 
-function whyNot(name: string, other: Command | undefined): string | undefined {
+function whyNot(name: string, other: TurnCommand | undefined): string | undefined {
   if (!/^\w[\w:-]{0,63}$/.test(name)) return `${quote(name)} is not made of letters, digits, "-" and "_"; rename the file`
   if (reservedNames.includes(name)) return `/${name} is a command of BraidClaw; rename the file`
   return other && `${other.source} has the same name`
 }
 
-function commandsIn(setup: Setup, { files, root, path, within }: CommandFolder, split: SplitText): readonly Command[] {
+function commandsIn(setup: Setup, { files, root, path, within }: CommandFolder, split: SplitText): readonly TurnCommand[] {
   const { found, notices } = findFiles(`${root}/${path}`, { ending: '.md', within })
   for (const notice of notices) setup.log('warn', visible(notice))
   return found.flatMap((file) => {
@@ -76,7 +76,7 @@ function commandsIn(setup: Setup, { files, root, path, within }: CommandFolder, 
 }
 
 /** A file in a folder has the name of the file alone, as in Claude Code. */
-function commandOf(source: string, { fields = {}, body }: ReturnType<SplitText>): Command {
+function commandOf(source: string, { fields = {}, body }: ReturnType<SplitText>): TurnCommand {
   const name = basename(source, '.md')
   const hint = textOf(fields['argument-hint']) ?? ''
   const description = textOf(fields.description) ?? body.trim().split('\n')[0] ?? ''
