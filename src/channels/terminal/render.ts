@@ -1,6 +1,6 @@
 /** Renders a run: text for people, one JSON object, or one AgentEvent per line. Only the answer goes to stdout. */
 
-import type { ClaimMark } from '../../host/contract/records-api.ts'
+import type { ClaimMark } from '../../host/contract/claim-mark.ts'
 import { escapeHidden } from '../../kit/escape.ts'
 import { flat } from '../../kit/text.ts'
 import type { AgentEvent, ContextUse, Ending, Usage } from '../../runtime/event.ts'

@@ -1,7 +1,7 @@
 /** Describes what the gateway's routes answer, as far as this page reads it; docs/gateway.md describes all of it. */
 
 import type { RunFacts, Snake } from '../../channels/http/answer-shapes.ts'
-import type { ClaimMark } from '../../host/contract/records-api.ts'
+import type { ClaimMark } from '../../host/contract/claim-mark.ts'
 import type { AskedApproval } from '../../host/events/host-event.ts'
 
 /** `server`: a control plane says so; a gateway says nothing. */

@@ -1,6 +1,5 @@
 /** Defines what entrances read and decide besides conversations: records, approvals, receipts, changes, memory, tools, the stop. */
 
-import { z } from 'zod'
 import type { Pin } from '../../memory/agent-files/pins.ts'
 import type { AlwaysRule, Approval } from '../../memory/approval-table.ts'
 import type { Conversation } from '../../memory/conversations/conversations.ts'
@@ -12,6 +11,7 @@ import type { ChangeSet } from '../../runtime/changes.ts'
 import type { Ending, Judgement, Risk, Usage } from '../../runtime/event.ts'
 import type { RunIdentity, Schema } from '../../runtime/port.ts'
 import type { Conflict, SetState } from '../../workspace/changes/contract.ts'
+import type { ClaimMark } from './claim-mark.ts'
 
 /** The id of a token: only conversations that it began are listed or found. Absent: all. */
 export type Owner = string
@@ -86,18 +86,6 @@ export type CallChanges = {
   readonly summary?: string
   readonly count?: number
 }
-
-/** A claim of an answer, and the fact that decided about it as a sentence without a full stop. `receipt` and `exit` are those of that call. */
-export const claimMark = z.object({
-  kind: z.enum(['tests', 'build', 'types', 'lint', 'clean', 'file', 'git', 'ran', 'installed', 'verified', 'done']),
-  state: z.enum(['proved', 'stale', 'unproved', 'contradicted']),
-  claim: z.string().describe('The part of the answer that makes the claim'),
-  why: z.string().describe('The fact that decided'),
-  receipt: z.string().optional(),
-  exit: z.int().optional(),
-})
-export type ClaimMark = Readonly<z.infer<typeof claimMark>>
-export type ClaimKind = ClaimMark['kind']
 
 export type RunTranscript = RunFacts & {
   readonly steps: readonly TranscriptStep[]

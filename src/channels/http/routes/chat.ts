@@ -2,7 +2,7 @@
 
 import { z } from '@hono/zod-openapi'
 import type { Conversation, Host } from '../../../host/api.ts'
-import { claimMark } from '../../../host/contract/records-api.ts'
+import { claimMark } from '../../../host/contract/claim-mark.ts'
 import { eventStream, json, route } from '../../../http/api.ts'
 import type { AgentEvent, Ending } from '../../../runtime/event.ts'
 import { conversationId, ending, type Gateway, type GatewayApi, messageText, onApproval, onDisconnect, snake, toTurn } from '../gateway.ts'

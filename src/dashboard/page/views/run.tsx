@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import type { ClaimMark } from '../../../channels/http/answer-shapes.ts'
+import type { ClaimMark } from '../../../host/contract/claim-mark.ts'
 import { ApiError, call } from '../net/api.ts'
 import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { Markdown } from '../parts/markdown.tsx'

@@ -1,7 +1,7 @@
 /** Binds each claim to the fact that proves it, makes it stale or contradicts it. */
 
 import type { CheckKind, ProgramRun } from '../../../security/command/program-runs.ts'
-import type { ClaimMark } from '../../contract/records-api.ts'
+import type { ClaimMark } from '../../contract/claim-mark.ts'
 import type { AnswerClaim, ClaimedOp, Fact } from './contract.ts'
 
 type Finding = Pick<ClaimMark, 'state' | 'why' | 'receipt' | 'exit'>
