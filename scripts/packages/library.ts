@@ -52,7 +52,12 @@ function conditionsOf(entry: Entry): { readonly [condition: string]: string } {
 }
 
 type Bundled = { readonly file: string; readonly source: string }
-type BundleOptions = { readonly entries: readonly Bundled[]; readonly outdir: string; readonly target: 'node' | 'bun'; readonly splitting?: boolean }
+type BundleOptions = {
+  readonly entries: readonly Bundled[]
+  readonly outdir: string
+  readonly target: 'node' | 'bun'
+  readonly splitting?: boolean
+}
 
 /**
  * Bundles the entries with all packages that they use, because one file loads faster than the many of a package; what several entries share

@@ -20,7 +20,7 @@ import { jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes } from '../../exit.ts'
 
 type Named = { readonly name: string }
-type Opened<C extends Named, B extends FolderBook<C>> = { readonly book: B; readonly folder: SoundFolder<C> }
+type InBook<C extends Named, B extends FolderBook<C>> = { readonly book: B; readonly folder: SoundFolder<C> }
 
 /** `sample` is a name for the examples, `sources` what can be installed. */
 type FolderCommands<Content extends Named, Book extends FolderBook<Content>> = {
@@ -60,7 +60,7 @@ export async function confirmed(ask: AskPerson | undefined, question: string): P
 function print<C extends Named, B extends FolderBook<C>>(
   kind: FolderCommands<C, B>,
   context: CliContext,
-  { book, folder }: Opened<C, B>,
+  { book, folder }: InBook<C, B>,
 ): void {
   const { stdout } = context.process
   for (const each of kind.describe(folder, book)) stdout.write(`${each}\n`)
@@ -73,7 +73,7 @@ type ApprovalFlags = { readonly yes?: boolean; readonly json?: boolean }
 async function approved<C extends Named, B extends FolderBook<C>>(
   kind: FolderCommands<C, B>,
   context: CliContext,
-  { book, folder, yes = false, json = false }: Opened<C, B> & ApprovalFlags,
+  { book, folder, yes = false, json = false }: InBook<C, B> & ApprovalFlags,
 ): Promise<boolean> {
   const { stdout } = context.process
   if (json) stdout.write(`${JSON.stringify(kind.facts(folder, book))}\n`)
