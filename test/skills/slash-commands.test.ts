@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { slashCommands } from '../../src/channels/terminal/conversation-loop.ts'
+import { type Slash, slash, slashCommands } from '../../src/channels/terminal/conversation-loop.ts'
 import { reservedNames } from '../../src/host/toolset/guests/skills/slash-commands.ts'
 import { bodiesOf, calls, results, type Stage, stage } from '../support/project.ts'
 
@@ -141,4 +141,15 @@ describe('allowed-tools', () => {
     expect(on.tools().map(({ name }) => name)).not.toContain('file_write')
     expect(await Bun.file(join(on.at.workspace, 'b.txt')).exists()).toBe(false)
   })
+})
+
+test('the terminal lists them, takes a known one as a message, and names the one that was meant', async () => {
+  const written: string[] = []
+  const command = { name: 'deploy', usage: 'deploy PLACE', description: 'Ship\u001b[2J it', source: '' }
+  const conversation = { commands: async () => ({ list: [command], turnOf: () => undefined }) }
+  const setup = { context: { process: { stdout: { write: (text: string) => void written.push(text) } } } }
+  const typed = (line: string) => slash({ line, setup, conversation } as unknown as Slash)
+  expect([await typed('/deploy now'), await typed('/deplyo'), await typed('/help')]).toEqual(['message', 'done', 'done'])
+  expect(written.join('')).toContain('no command "/deplyo"; did you mean "/deploy"?')
+  expect(written.join('')).toContain('  /deploy PLACE            Ship\\u{1b}[2J it\n')
 })

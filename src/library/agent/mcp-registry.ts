@@ -41,7 +41,7 @@ type Definition = mcp.McpToolDefinition | mcp.McpResourceDefinition | mcp.McpPro
 
 /** Opens nothing before the first server is added. A method rejects with an Error that says why; a call that failed is a result. */
 export function createMcpRegistry(options: HostOptions = {}) {
-  const index = createHybridIndex<Entry & { readonly item: Definition }>()
+  const { index, tools, resources, prompts } = createDefinitions()
   const listed = new Map<string, { readonly config: MCPServerConfig; readonly server: McpServer }>()
   const signal = new AbortController().signal
   const followed = new WeakSet<mcp.McpConnection>()
@@ -74,19 +74,6 @@ export function createMcpRegistry(options: HostOptions = {}) {
     index.remove(({ kind, source }) => source === id && kind === list)
     index.put(found.items.map((item: Definition) => entryOf(list, item, id)))
   }
-
-  const known = <Name extends string, Kind extends Definition>(list: mcp.McpListName, name: Name) => ({
-    async search(query: string, { limit, serverId }: SearchOptions = {}): Promise<MCPMatch<Name, Kind>[]> {
-      const accept = ({ kind, source }: Entry) => kind === list && (serverId === undefined || source === serverId)
-      const hits = index.search(query, { limit, accept })
-      return hits.map(({ entry: { item, source }, score, why }) => ({ [name]: item, serverId: source, score, why }) as MCPMatch<Name, Kind>)
-    },
-    /** Makes one known by hand; those that a server lists are known from the start. */
-    register: async (item: Kind, serverId: string) => index.put([entryOf(list, item, serverId)]),
-  })
-  const tools = known<'tool', mcp.McpToolDefinition>('tools', 'tool')
-  const resources = known<'resource', mcp.McpResourceDefinition>('resources', 'resource')
-  const prompts = known<'prompt', mcp.McpPromptDefinition>('prompts', 'prompt')
 
   return {
     tools: {
@@ -140,6 +127,26 @@ export function createMcpRegistry(options: HostOptions = {}) {
       },
       list: (): MCPServerConfig[] => [...listed.values()].map(({ config }) => config),
     },
+  }
+}
+
+/** Keeps what the servers offer, to be found by an intent. */
+function createDefinitions() {
+  const index = createHybridIndex<Entry & { readonly item: Definition }>()
+  const known = <Name extends string, Kind extends Definition>(list: mcp.McpListName, name: Name) => ({
+    async search(query: string, { limit, serverId }: SearchOptions = {}): Promise<MCPMatch<Name, Kind>[]> {
+      const accept = ({ kind, source }: Entry) => kind === list && (serverId === undefined || source === serverId)
+      const hits = index.search(query, { limit, accept })
+      return hits.map(({ entry: { item, source }, score, why }) => ({ [name]: item, serverId: source, score, why }) as MCPMatch<Name, Kind>)
+    },
+    /** Makes one known by hand; those that a server lists are known from the start. */
+    register: async (item: Kind, serverId: string) => index.put([entryOf(list, item, serverId)]),
+  })
+  return {
+    index,
+    tools: known<'tool', mcp.McpToolDefinition>('tools', 'tool'),
+    resources: known<'resource', mcp.McpResourceDefinition>('resources', 'resource'),
+    prompts: known<'prompt', mcp.McpPromptDefinition>('prompts', 'prompt'),
   }
 }
 

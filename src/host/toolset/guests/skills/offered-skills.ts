@@ -69,16 +69,8 @@ export async function offerSkills(setup: Setup, workspace: string) {
     textOf,
     /** Returns the section of the system prompt, with a line for each skill that fits into so many bytes; undefined without a skill, or without room. */
     index(maxBytes: number): string | undefined {
-      if (skills.length === 0 || maxBytes === 0) return undefined
-      const lines: string[] = []
-      let room = maxBytes
-      for (const found of skills) {
-        room -= Buffer.byteLength(lineOf(found)) + 1
-        if (room < 0) break
-        lines.push(lineOf(found))
-      }
-      const rest = skills.length - lines.length
-      return setup.redactor.text([heading, ...lines, ...(rest > 0 ? [`- ${rest} more: find them with discover`] : [])].join('\n'))
+      const lines = skills.map(lineOf)
+      return lines.length === 0 || maxBytes === 0 ? undefined : setup.redactor.text([heading, ...fitting(lines, maxBytes)].join('\n'))
     },
     /** Reads NAME or NAME/FILE. */
     read(asked: string): { readonly ok: boolean; readonly text: string } {
@@ -102,4 +94,10 @@ export async function offerSkills(setup: Setup, workspace: string) {
       return folders.length === 0 ? plan : { ...plan, readablePaths: [...(plan.readablePaths ?? []), ...folders] }
     },
   }
+}
+
+/** Returns the first lines that fit, and how many do not. */
+function fitting(lines: readonly string[], maxBytes: number): readonly string[] {
+  const end = lines.findIndex((_, at) => Buffer.byteLength(lines.slice(0, at + 1).join('\n')) > maxBytes)
+  return end < 0 ? lines : [...lines.slice(0, end), `- ${lines.length - end} more: find them with discover`]
 }
