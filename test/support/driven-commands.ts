@@ -161,6 +161,7 @@ export const cases: { readonly [command: string]: () => readonly Case[] } = {
   'bridge discord': () => [{ words: ['bridge', 'discord', '--fifo-dir', fifos()] }],
   'bridge brain': () => [{ words: ['bridge', 'brain', '--fifo-dir', fifos()], type: [['ready:', ctrlC]] }],
   'bridge claw': () => [{ words: ['bridge', 'claw', '--fifo-dir', fifos()], type: [['ready:', ctrlC]] }],
+  'mcp add': () => [{ words: ['mcp', 'add', evil, '--', name] }, { words: ['mcp', 'add', 'x', '--yes', '--', name] }],
   'mcp serve': () => [{ words: ['mcp', 'serve', '--tools', `/nowhere/${name}`] }],
   doctor: () => [{ words: ['doctor', '--workspace', join(state.at.dir, name)] }, { words: ['doctor', '--json'] }],
   trust: () => [{ words: ['trust', join(state.at.dir, name)] }, { words: ['trust', '--list'] }, { words: ['trust', '--list', '--json'] }],
