@@ -199,7 +199,7 @@ const loginFlags = {
 export const logIn = command({
   flags: loginFlags,
   args: known,
-  examples: [['docs', 'opens the page of the server, and waits; over ssh, paste the address at which the browser ends']],
+  examples: [['docs', 'opens a page and waits; over ssh, paste the address where it ended']],
   run: (context, flags, { id }) => withMcp(context, {}, (opened) => login(opened, id, flags)),
 })
 

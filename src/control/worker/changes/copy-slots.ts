@@ -6,7 +6,8 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { namesIn } from '../../../kit/proc.ts'
-import { isOwned, ownerIn, takeOwnership, thisProcess } from '../../../memory/journal/process-owner.ts'
+import { thisProcess } from '../../../memory/journal/process-owner.ts'
+import { isOwned, ownerIn, takeOwnership } from '../../../memory/recovery/owner-file.ts'
 import { removeTree } from '../../../workspace/changes/tree/tree.ts'
 import { markOf } from '../child/child-processes.ts'
 
