@@ -24,8 +24,8 @@ const insertEvent = `INSERT INTO events (id, at, type, actor, task_id, run_id, a
 
 const insertTask = `INSERT INTO tasks (id, title, description, role, agent_id, priority, status, blocked_reason, labels, context, created_at, updated_at,
   created_by, version, attempt, max_attempts, failures, available_at, queue_at, parent_id, budget_tokens, tokens_used, tokens_reserved,
-  cancel_requested, open_dependencies, error)
-  VALUES (${taken('tasks')}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *`
+  cancel_requested, open_dependencies, error, check_command)
+  VALUES (${taken('tasks')}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *`
 
 const inQueue = (whose: string) =>
   `SELECT id FROM tasks WHERE status = 'pending' AND role = ? AND ${whose} AND queue_at < 1000000000000000 ORDER BY queue_at, id LIMIT 1`
@@ -69,7 +69,7 @@ export function createCommands(send: Send) {
     send(takeNumber, ['tasks', 1])
     const [task] = send(insertTask, [
       ...[title, '', role, null, 1, 'pending', null, '[]', JSON.stringify(context), now, now, 'floor', 1, 0, 3, 0, now, now],
-      ...[null, null, 0, 0, 0, 0, null],
+      ...[null, null, 0, 0, 0, 0, null, null],
     ])
     event('task.created', task?.id ?? null, null)
     return task

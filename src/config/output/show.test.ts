@@ -112,6 +112,8 @@ idle_timeout_s = 1
 total_timeout_s = 2
 max_concurrent = 3
 max_retries = 4
+[mcp.servers]
+notes = { command = "notes", args = ["-v"] }
 [channels.plugins]
 enabled = true
 names = ["irc"]
@@ -122,8 +124,6 @@ tools_allow = ["time"]
 autonomy = "readonly"
 memory = "own"
 folder = "/plugins"
-[mcp.servers]
-notes = { command = "notes", args = ["-v"] }
 [channels.discord]
 enabled = true
 token_env = "BOT"
