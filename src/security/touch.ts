@@ -62,7 +62,7 @@ function path({ path, access }: Extract<Touch, { kind: 'path' }>, { policy, disk
 }
 
 async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Promise<TouchFinding> {
-  const { judgeUrl } = await import('./targets/url.ts')
+  const { judgeUrl } = await urls()
   const verdict = judgeUrl({ url: touch.url, method: touch.method, policy })
   if (!verdict.ok) return verdict
   const { risk, reason, reads, method, host, allowed } = verdict
@@ -70,6 +70,8 @@ async function url(touch: Extract<Touch, { kind: 'url' }>, policy: Policy): Prom
   const request = { beyond: allowed ? [] : [host], reads, carries: verdict.carries, foreign: reads || !allowed }
   return { ok: true, rating: { risk, reason }, reads, writes: [], url: { url: verdict.url, method }, request }
 }
+
+const urls = () => import('./targets/url.ts')
 
 type CommandTouch = Extract<Touch, { kind: 'command' }>
 
@@ -201,7 +203,7 @@ type NetworkReach = { readonly ok: true; readonly hosts: readonly string[]; read
 async function hostsFor({ named, requested, around: { policy, commands } }: Hosts): Promise<NetworkReach> {
   const none = { ok: true, hosts: [], beyond: [] } as const
   if (!commands?.confined || commands.network === false || named.length + requested.length === 0) return none
-  const { judgeUrl } = await import('./targets/url.ts')
+  const { judgeUrl } = await urls()
   const judged = (host: string) => judgeUrl({ url: `https://${host}/`, method: 'GET', policy })
   const verdicts = expandHosts(requested).map(judged)
   const refused = verdicts.find((verdict) => !verdict.ok)

@@ -54,22 +54,22 @@ const mostAgentTurns = 8
 export function createHomeOffer(caller: McpCaller, turns: { running: number }): McpOffer {
   const { host, may } = caller
   const calls = createToolCalls(caller)
-  const agentTools = [
-    ownTool(agentTurn, 'agent_turn', 'Lets the agent of BraidClaw work on a message; returns its answer', (input, context) =>
-      callAgent(caller, turns, input, context),
-    ),
-  ]
-  const readTools = [
-    ownTool(page, 'receipts_list', 'Lists receipts of calls, oldest first; without "after" the newest ones', async (asked) =>
-      jsonResult(receiptsOf(caller, await host.records(), asked)),
-    ),
-    ownTool(check, 'receipts_verify', 'Checks that no receipt was altered or removed', async (how) => {
-      const checked = await (await host.records()).receipts.verify(how)
-      return { ...jsonResult(checked), isError: !checked.ok }
-    }),
-  ]
-  const own = [...(may.agent ? agentTools : []), ...(may.read ? readTools : [])]
-  const isOwn = (name: string) => own.some((each) => each.name === name)
+  const own = [
+    may.agent &&
+      ownTool(agentTurn, 'agent_turn', 'Lets the agent of BraidClaw work on a message; returns its answer', (input, context) =>
+        callAgent(caller, turns, input, context),
+      ),
+    may.read &&
+      ownTool(page, 'receipts_list', 'Lists receipts of calls, oldest first; without "after" the newest ones', async (asked) =>
+        jsonResult(receiptsOf(caller, await host.records(), asked)),
+      ),
+    may.read &&
+      ownTool(check, 'receipts_verify', 'Checks that no receipt was altered or removed', async (how) => {
+        const checked = await (await host.records()).receipts.verify(how)
+        return jsonResult(checked, !checked.ok)
+      }),
+  ].filter((tool) => tool !== false)
+  const ownNamed = (name: string) => own.find((each) => each.name === name)
 
   return {
     name: 'braidclaw',
@@ -78,10 +78,10 @@ export function createHomeOffer(caller: McpCaller, turns: { running: number }): 
     async tools() {
       const offered = may.call ? await calls.tools() : []
       // The question of ask_user could reach nobody.
-      return [...offered.filter(({ name }) => name !== 'ask_user' && !isOwn(name)), ...own]
+      return [...offered.filter(({ name }) => name !== 'ask_user' && !ownNamed(name)), ...own]
     },
     async call(name, input, context) {
-      const tool = own.find((each) => each.name === name)
+      const tool = ownNamed(name)
       if (tool) return tool.call(input, context)
       if (!may.call) throw new Error(`the tool ${JSON.stringify(name)} is not offered to this token`)
       return calls.call(name, input, context)
@@ -93,13 +93,12 @@ export function createHomeOffer(caller: McpCaller, turns: { running: number }): 
 
 /** Runs calls one after the other, because a conversation has one turn at a time. A call that asks a person lets the others pass. */
 function createToolCalls(caller: McpCaller) {
-  const state: { last: Promise<unknown>; calls: ReturnType<typeof openCalls> } = { last: Promise.resolve(), calls: openCalls() }
+  const state = { last: Promise.resolve(), calls: openCalls() }
 
   /** Uses one conversation for many calls, so that the rules that watch where data goes see them together. */
   function openCalls() {
     const { next, provider } = repeatedCall()
-    const past = () => ({ history: [] })
-    return { next, conversation: lazy(() => open(caller, { channel: 'mcp', provider, systemPrompt: '', past })) }
+    return { next, conversation: lazy(() => open(caller, { channel: 'mcp', provider, systemPrompt: '', past: () => ({ history: [] }) })) }
   }
 
   return {
@@ -176,11 +175,10 @@ function beginTurn(turn: ClientTurn, first: CallContext): Promise<CallStep> {
   const asked = questions.items()
   const [seen, state]: [Seen, { context: CallContext }] = [{}, { context: first }]
 
-  const ask: ChannelTurn['onGate'] = async (gateId, { call, judgement }) => {
-    const message = questionLines({ call, judgement }, await conversation.changesOf(gateId)).join('\n')
+  const ask: ChannelTurn['onGate'] = async (gateId, proposal) => {
     void questions.push({
       type: 'question',
-      message,
+      message: questionLines(proposal, await conversation.changesOf(gateId)).join('\n'),
       closed: conversation.gateClosed(gateId),
       async answer(allow, context) {
         // Somebody else may have answered meanwhile.
@@ -209,12 +207,8 @@ function beginTurn(turn: ClientTurn, first: CallContext): Promise<CallStep> {
     }
   }
 
-  const ended = takeTurn({
-    conversation,
-    prompt,
-    show,
-    onGate: first.canAsk && caller.may.approve ? ask : refusedBy(conversation),
-  }).finally(turn.ended)
+  const onGate = first.canAsk && caller.may.approve ? ask : refusedBy(conversation)
+  const ended = takeTurn({ conversation, prompt, show, onGate }).finally(turn.ended)
   return next(first)
 }
 
@@ -250,8 +244,8 @@ function assertRoom(running: number): void {
     throw new Error(`${mostAgentTurns} agent turns of MCP clients run in this home; call again when one has ended`)
 }
 
-function jsonResult(value: unknown): CallStep {
-  return { type: 'result', text: JSON.stringify(value), isError: false }
+function jsonResult(value: unknown, isError = false): CallStep {
+  return { type: 'result', text: JSON.stringify(value), isError }
 }
 
 function receiptsOf({ owner, sees }: McpCaller, { receipts }: HostRecords, asked: z.output<typeof page>) {
@@ -262,17 +256,14 @@ function receiptsOf({ owner, sees }: McpCaller, { receipts }: HostRecords, asked
 /** Returns undefined for what does not exist, or is not for this client. */
 async function readResource(caller: McpCaller, records: HostRecords, uri: string): Promise<unknown> {
   const [, kind, id] = /^braidclaw:\/\/(receipts|runs|sessions)(?:\/([\w-]{1,80}))?$/.exec(uri) ?? []
-  const { owner: ownedBy } = caller
+  const { owner: ownedBy, sees } = caller
   if (kind === 'receipts' && id === undefined) return receiptsOf(caller, records, {})
   try {
-    if (kind === 'runs') {
-      if (id === undefined) return records.runs.list({ ownedBy })
-      const run = await records.runs.show(id)
-      return caller.sees(run.conversationId) ? run : undefined
-    }
-    if (kind !== 'sessions') return undefined
-    if (id === undefined) return records.conversations.list({ ownedBy })
-    return caller.sees(id) ? records.conversations.read(id) : undefined
+    if (kind === 'runs' && id === undefined) return records.runs.list({ ownedBy })
+    if (kind === 'sessions' && id === undefined) return records.conversations.list({ ownedBy })
+    if (kind === 'sessions' && id !== undefined && sees(id)) return records.conversations.read(id)
+    const run = kind === 'runs' && id !== undefined && (await records.runs.show(id))
+    return run && sees(run.conversationId) ? run : undefined
   } catch (error) {
     if (error instanceof FailureError && error.code === 'error') return undefined
     throw error

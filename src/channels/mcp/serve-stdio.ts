@@ -55,12 +55,8 @@ export async function serveOnStdio(offer: McpOffer): Promise<void> {
     for await (const piece of stdinPieces()) for (const line of splitter.push(piece)) await take(line)
     const last = splitter.end()
     if (last) await take(last)
-    const next = () =>
-      within(
-        graceMs,
-        answered.sleep().then(() => true),
-      )
-    while (open.size > 0 && !signal.aborted && (await next()));
+    const answer = () => answered.sleep().then(() => true)
+    while (open.size > 0 && !signal.aborted && (await within(graceMs, answer())));
   }
 
   const transport: Transport = {

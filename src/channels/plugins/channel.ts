@@ -18,7 +18,8 @@ const mostOpen = 200
 
 export function openPluginChannel(setup: Setup, names: readonly string[]): Channel {
   const services = new Map<string, PluginService>()
-  const reasons = new Map<string, string | undefined>()
+  /** Holds why a process does not run, in the name of its plugin; empty: it runs. */
+  const reasons = new Map<string, string>()
 
   async function send(address: string, text: string, { replyTo, key }: SendOptions = {}): Promise<SendResult> {
     const at = address.indexOf('/')
@@ -34,14 +35,13 @@ export function openPluginChannel(setup: Setup, names: readonly string[]): Chann
   /** Keeps one process running until the signal aborts. */
   async function run(name: string, service: PluginService, { setup: { log }, trouble }: ChannelHost, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const why = await service.keep()
-      const isNews = !reasons.has(name) || reasons.get(name) !== why
-      if (isNews && !signal.aborted) {
+      const why = (await service.keep()) ?? ''
+      if (reasons.get(name) !== why && !signal.aborted) {
         reasons.set(name, why)
-        if (why === undefined) log('info', 'channel started', { channel: 'plugins', plugin: name })
+        if (why === '') log('info', 'channel started', { channel: 'plugins', plugin: name })
         else log('warn', 'channel of a plugin does not run', { plugin: name, why })
-        const all = [...reasons].flatMap(([each, reason]) => (reason === undefined ? [] : [`${each}: ${reason}`]))
-        trouble(all.length === 0 ? undefined : all.join('; '))
+        const all = [...reasons].flatMap(([each, reason]) => (reason === '' ? [] : [`${each}: ${reason}`]))
+        trouble(all.join('; ') || undefined)
       }
       await sleep(lookMs, signal)
     }

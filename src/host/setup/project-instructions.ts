@@ -78,24 +78,12 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
 
   const root = () => (state.root ??= inFolder(''))
 
-  const skills = lazy(async (): Promise<OfferedSkills | undefined> => {
-    if (hasSkills(setup, workspace)) return (await import('../toolset/guests/skills/offered-skills.ts')).offerSkills(setup, workspace)
-  })
-
   return {
     /** Returns the instructions of the workspace folder: read once, so that the system prompt keeps its bytes. */
     root,
     /** Returns the tool discover where there are skills, or where the file links to documents: once, so that the list keeps its bytes. */
     tools: () => (state.tools ??= root().then((rules) => projectTools(hasSkills(setup, workspace), rules?.text))),
-    /** Returns the skills that may be used; undefined where there is no folder of skills. */
-    skills: skills.get,
-    /** Returns the slash commands; undefined where there are neither files of commands nor skills. */
-    commands: lazy(async (): Promise<SlashCommands | undefined> => {
-      const folders = [`${paths.home}/commands`, `${workspace}/.claude/commands`].filter(existsSync)
-      const offered = await skills.get()
-      if (folders.length === 0 && offered === undefined) return undefined
-      return (await import('../toolset/guests/skills/slash-commands.ts')).openSlashCommands(setup, { workspace, skills: offered })
-    }).get,
+    ...createOffers(setup, workspace),
     /** Returns the instructions of the folders from the workspace down to these absolute paths, each folder only once. */
     async below(touched: readonly string[]): Promise<readonly Instruction[]> {
       const found: Instruction[] = []
@@ -105,6 +93,24 @@ export function createInstructions({ setup, workspace, offer }: InstructionOptio
       }
       return found
     },
+  }
+}
+
+function createOffers(setup: Setup, workspace: string) {
+  const skills = lazy(async (): Promise<OfferedSkills | undefined> => {
+    if (hasSkills(setup, workspace)) return (await import('../toolset/guests/skills/offered-skills.ts')).offerSkills(setup, workspace)
+  })
+  const commands = lazy(async (): Promise<SlashCommands | undefined> => {
+    const folders = [`${setup.paths.home}/commands`, `${workspace}/.claude/commands`].filter(existsSync)
+    const offered = await skills.get()
+    if (folders.length === 0 && offered === undefined) return undefined
+    return (await import('../toolset/guests/skills/slash-commands.ts')).openSlashCommands(setup, { workspace, skills: offered })
+  })
+  return {
+    /** Returns the skills that may be used; undefined where there is no folder of skills. */
+    skills: skills.get,
+    /** Returns the slash commands; undefined where there are neither files of commands nor skills. */
+    commands: commands.get,
   }
 }
 

@@ -48,10 +48,10 @@ export function preconnect({ config, context }: Pick<Setup, 'config' | 'context'
 /** Holds one provider per name, however often the wrappers refer to it. */
 type ProvidersByName = Map<string, Promise<Provider>>
 
-function once(made: ProvidersByName, name: string, make: () => Promise<Provider>): Promise<Provider> {
-  const provider = made.get(name) ?? make()
-  made.set(name, provider)
-  return provider
+function once<T>(made: Map<string, T>, key: string, make: () => T): T {
+  const one = made.get(key) ?? make()
+  made.set(key, one)
+  return one
 }
 
 type Connected = Pick<Setup, 'config' | 'log' | 'context'> & Partial<Setup>
@@ -114,26 +114,17 @@ export function createSharedProviders() {
   const closed = new AbortController()
   return {
     /** Returns the lane of one address with one key. */
-    lane(key: string): Lane {
-      const lane = lanes.get(key) ?? createLane({ now: () => performance.now(), after })
-      lanes.set(key, lane)
-      return lane
-    },
+    lane: (key: string): Lane => once(lanes, key, () => createLane({ now: () => performance.now(), after })),
     /** Returns the only reader of the FIFOs of one folder. */
     brain(folder: { readonly dir: string; readonly timeoutMs: number }): Promise<AskBrain> {
       const key = `${folder.timeoutMs} ${folder.dir}`
-      const brain = brains.get(key) ?? brainOf(folder)
-      brains.set(key, brain)
+      const brain = once(brains, key, () => brainOf(folder))
       brain.catch(() => brains.delete(key))
       return brain
     },
     /** Returns what asks the processes of a plugin. */
-    plugin(setup: Connected, name: string): Promise<Fetch> {
-      const key = `${name} ${setup.config.workspaceDir}`
-      const fetch = plugins.get(key) ?? pluginFetchOf(setup, name, closed.signal)
-      plugins.set(key, fetch)
-      return fetch
-    },
+    plugin: (setup: Connected, name: string): Promise<Fetch> =>
+      once(plugins, `${name} ${setup.config.workspaceDir}`, () => pluginFetchOf(setup, name, closed.signal)),
     /** Ends the processes of plugins. */
     close: () => closed.abort(),
   }

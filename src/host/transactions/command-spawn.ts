@@ -46,7 +46,7 @@ type CommandSpawn = {
 /** Reads the user's git settings when the first command starts. */
 export function createCommandSpawn({ setup, policy, conversationId, confinement, sweep }: Spawning): CommandSpawn {
   const git = lazy(async () => {
-    const { bringIndexBack, gitForCommands } = await import('./git-around.ts')
+    const { bringIndexBack, gitForCommands } = await gitAround()
     const forCommands = gitForCommands(
       { workspace: policy.workspace, home: policy.home, env: setup.context.env },
       { policy, paths: setup.paths },
@@ -174,10 +174,12 @@ async function reason(workspace: string, output: string): Promise<string | undef
     return `the workspace is a folder of the git repository in ${relative(workspace, around.root)}, and commands see nothing outside the workspace; git works when the user starts with that folder as the workspace`
 }
 
+const gitAround = () => import('./git-around.ts')
+
 /** Creates the gate's reader of repositories, which the first git fetch, pull or push loads. */
 export function createRepositoryReader({ context, paths }: Pick<Setup, 'context' | 'paths'>, policy: Policy): ReadRepository {
   return async (cwd, folders) => {
-    const { readRepository } = await import('./git-around.ts')
+    const { readRepository } = await gitAround()
     return readRepository({ policy, paths }, context.env, cwd, folders)
   }
 }

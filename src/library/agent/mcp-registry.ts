@@ -39,18 +39,17 @@ export type MCPRegistry = ReturnType<typeof createMcpRegistry>
 
 type Definition = mcp.McpToolDefinition | mcp.McpResourceDefinition | mcp.McpPromptDefinition
 
-/** Opens nothing before the first server is added. A method rejects with an Error that says why; a call that failed is a result. */
-export function createMcpRegistry(options: HostOptions = {}) {
-  const { index, tools, resources, prompts } = createDefinitions()
+const lists = ['tools', 'resources', 'prompts'] as const
+
+/** Opens the servers of the list, and keeps in the index what they offer. */
+function createServers(options: HostOptions, index: ReturnType<typeof createDefinitions>['index'], signal: AbortSignal) {
   const listed = new Map<string, { readonly config: MCPServerConfig; readonly server: McpServer }>()
-  const signal = new AbortController().signal
   const followed = new WeakSet<mcp.McpConnection>()
   const host = lazy(async () => {
-    const { connect } = await import('../../mcp/client/connect.ts')
     const setup = setUpFor({ ...options, channels: channelRows }, {})
     const policy = policyOf(setup.config, setup.paths, setup.context.env)
     const sandboxOn = (workspace: string) => createConfinement('auto', { setup, policy: { ...policy, workspace } })
-    return { connections: createConnections(connect), deps: { setup, sandboxOn, maxBytes: setup.config.limits.maxResultBytes } }
+    return { connections: createConnections(), deps: { setup, sandboxOn, maxBytes: setup.config.limits.maxResultBytes } }
   })
 
   /** Returns the open connection of a server, or opens it again. */
@@ -64,7 +63,7 @@ export function createMcpRegistry(options: HostOptions = {}) {
     if (followed.has(connection)) return connection
     followed.add(connection)
     connection.onListChanged((list) => void read(connection, list, id))
-    await Promise.all((['tools', 'resources', 'prompts'] as const).map((list) => read(connection, list, id)))
+    await Promise.all(lists.map((list) => read(connection, list, id)))
     return connection
   }
 
@@ -74,6 +73,37 @@ export function createMcpRegistry(options: HostOptions = {}) {
     index.remove(({ kind, source }) => source === id && kind === list)
     index.put(found.items.map((item: Definition) => entryOf(list, item, id)))
   }
+
+  return {
+    connectionOf,
+    /** Connects, and reads what the server offers. */
+    async add(config: MCPServerConfig): Promise<MCPClient> {
+      const { id } = config
+      if (listed.has(id)) throw new Error(`there is an MCP server ${quote(id)} already; remove it first`)
+      listed.set(id, { config, server: serverOf(config) })
+      try {
+        return { id, server: (await connectionOf(id)).server }
+      } catch (error) {
+        listed.delete(id)
+        throw error
+      }
+    },
+    /** Ends the server, and forgets what it offers. */
+    async remove(serverId: string): Promise<void> {
+      const found = listed.get(serverId)
+      listed.delete(serverId)
+      index.remove(({ source }) => source === serverId)
+      if (found) await (await host.get()).connections.end(found.server.key)
+    },
+    list: (): MCPServerConfig[] => [...listed.values()].map(({ config }) => config),
+  }
+}
+
+/** Opens nothing before the first server is added. A method rejects with an Error that says why; a call that failed is a result. */
+export function createMcpRegistry(options: HostOptions = {}) {
+  const { signal } = new AbortController()
+  const { index, tools, resources, prompts } = createDefinitions()
+  const { connectionOf, ...servers } = createServers(options, index, signal)
 
   return {
     tools: {
@@ -105,28 +135,7 @@ export function createMcpRegistry(options: HostOptions = {}) {
     async discoverRelevant(intent: string) {
       return { tools: await tools.search(intent), resources: await resources.search(intent), prompts: await prompts.search(intent) }
     },
-    servers: {
-      /** Connects, and reads what the server offers. */
-      async add(config: MCPServerConfig): Promise<MCPClient> {
-        const { id } = config
-        if (listed.has(id)) throw new Error(`there is an MCP server ${quote(id)} already; remove it first`)
-        listed.set(id, { config, server: serverOf(config) })
-        try {
-          return { id, server: (await connectionOf(id)).server }
-        } catch (error) {
-          listed.delete(id)
-          throw error
-        }
-      },
-      /** Ends the server, and forgets what it offers. */
-      async remove(serverId: string): Promise<void> {
-        const found = listed.get(serverId)
-        listed.delete(serverId)
-        index.remove(({ source }) => source === serverId)
-        if (found) await (await host.get()).connections.end(found.server.key)
-      },
-      list: (): MCPServerConfig[] => [...listed.values()].map(({ config }) => config),
-    },
+    servers,
   }
 }
 

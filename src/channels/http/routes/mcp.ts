@@ -16,26 +16,22 @@ export function mcpRoutes(app: GatewayApi, { host, openConversations }: Gateway)
   const clients = new Map<string, Client>()
   const turns = { running: 0 }
 
-  function clientOf(caller: Caller): Client {
-    const key = JSON.stringify([caller.id, caller.access])
-    const client = clients.get(key) ?? { offer: createHomeOffer(mcpCaller(caller), turns), waiting: new Map() }
-    clients.set(key, client)
-    return client
-  }
-
-  function mcpCaller(caller: Caller) {
+  function openClient(caller: Caller): Client {
     const { access, scopes, id } = caller
     const has = (scope: string) => scopes.includes(scope) || scopes.includes('admin')
-    return {
+    const home = {
       ...{ host, options: { access }, name: signatureOf(caller), owner: ownerOf(caller) },
       may: { call: has('chat'), agent: has('chat'), read: has('read'), approve: has('approve') },
       sees: (conversationId: string) => openConversations.sees(caller, conversationId),
       begun: (conversationId: string) => (access.memory === 'own' ? host.tokens.own(conversationId, id) : undefined),
     }
+    return { offer: createHomeOffer(home, turns), waiting: new Map() }
   }
 
   app.all('/mcp', guarding({ ...inScope(anyScope), replay: 'never' }), async ({ var: { caller }, env, req }) => {
-    const { offer, waiting } = clientOf(caller)
+    const key = JSON.stringify([caller.id, caller.access])
+    const client = clients.get(key) ?? openClient(caller)
+    clients.set(key, client)
     env.connection.stay()
     const limit = (over: AbortSignal) => {
       const ended = new AbortController()
@@ -43,6 +39,6 @@ export function mcpRoutes(app: GatewayApi, { host, openConversations }: Gateway)
       return AbortSignal.any([ended.signal, host.stopping, env.connection.disconnected])
     }
     const { answerRequest } = await server.get()
-    return answerRequest(req.raw, env.json, offer, { waiting, limit })
+    return answerRequest(req.raw, env.json, client.offer, { waiting: client.waiting, limit })
   })
 }

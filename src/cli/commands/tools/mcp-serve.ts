@@ -35,13 +35,11 @@ It offers the tools of this home behind its gate, the tool agent_turn, receipts,
     if (!channelSettings(setup.config, cliChannel).enabled)
       throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
     const host = await openHost(setup, { ahead: false })
-    const selected = tools === undefined ? {} : { tools: parseToolsOption(setup, tools) }
     const isAll = tools === undefined
+    const options = { setup, sandbox, ...(isAll ? {} : { tools: parseToolsOption(setup, tools) }) }
     const may = { call: true, agent: isAll, read: isAll, approve: true }
-    const caller = { host, options: { setup, sandbox, ...selected }, name: 'mcp client', may, sees: host.hasConversation }
-    const offer = createHomeOffer(caller, { running: 0 })
     try {
-      await serveOnStdio(offer)
+      await serveOnStdio(createHomeOffer({ host, options, name: 'mcp client', may, sees: host.hasConversation }, { running: 0 }))
     } finally {
       await host.close()
     }

@@ -3,14 +3,16 @@
  * retries, prices and checks.
  */
 
-import { isObject, parseJson } from '../../../../kit/json.ts'
+import { parseJson } from '../../../../kit/json.ts'
+import { createQueue } from '../../../../kit/queue.ts'
+import { fieldsOf } from '../../../../kit/wire.ts'
 import type { Fetch } from '../../../../providers/wire/provider-settings.ts'
 import { ProviderFailure } from '../../../../runtime/port.ts'
 import type { Setup } from '../../../api.ts'
 import { openPluginService, type PluginService } from './plugin-service.ts'
 
 type Reply = Awaited<ReturnType<PluginService['ask']>>
-type Fields = { readonly [name: string]: unknown }
+type Fields = ReturnType<typeof fieldsOf>
 
 /** Each call that is open at the same time has a process of its own. */
 export function createPluginFetch(setup: Setup, plugin: string, closed: AbortSignal): Fetch {
@@ -18,46 +20,38 @@ export function createPluginFetch(setup: Setup, plugin: string, closed: AbortSig
   return async (_url, { body, signal }) => {
     const sent = String(body)
     const service = free.pop() ?? openPluginService({ setup, name: plugin, capability: 'provider', closed })
-    const events = createEvents()
-    const asked = service.ask('chat', fieldsOf(parseJson(sent)), signal ?? closed, events.piece)
-    const reply = asked.finally(() => free.push(service))
-    const refused = (await Promise.race([events.begun, reply])) === 'begun' ? undefined : refusalIn(await reply, plugin)
+    const pieces = createQueue<string>(Number.POSITIVE_INFINITY)
+    const texts = pieces.items()
+    const reply = service.ask('chat', fieldsOf(parseJson(sent)), signal ?? closed, pieces.push).finally(() => {
+      free.push(service)
+      pieces.close()
+    })
+    const first = await texts.next()
+    const refused = first.done ? refusalIn(await reply, plugin) : undefined
     if (refused) return Response.json({ error: { message: refused.message } }, { status: refused.status })
-    void reply.then((last) => events.end(last, plugin, sent.length))
-    return new Response(events.stream, { headers: { 'content-type': 'text/event-stream' } })
+
+    /** Yields the texts that came before the result, and the result, as the events of a stream. */
+    async function* events() {
+      let shown = 0
+      for (let text = first; !text.done; text = await texts.next()) {
+        shown += text.value.length
+        yield JSON.stringify({ choices: [{ delta: { content: text.value } }] })
+      }
+      yield JSON.stringify(lastEvent(await reply, plugin, sent.length, shown))
+      yield '[DONE]'
+    }
+    return new Response(streamOf(events()), { headers: { 'content-type': 'text/event-stream' } })
   }
 }
 
-/** Writes the texts that come before the result, and the result, as the events of a stream. */
-function createEvents() {
-  const { promise: begun, resolve } = Promise.withResolvers<'begun'>()
-  const state: { to?: ReadableStreamDefaultController<Uint8Array>; bytes: number } = { bytes: 0 }
-  const stream = new ReadableStream<Uint8Array>({
-    start: (controller) => void Object.assign(state, { to: controller }),
-    cancel: () => void delete state.to,
+function streamOf(events: AsyncGenerator<string>): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async pull(to) {
+      const { done, value } = await events.next()
+      if (done) to.close()
+      else to.enqueue(Buffer.from(`data: ${value}\n\n`))
+    },
   })
-  const send = (event: string) => state.to?.enqueue(Buffer.from(`data: ${event}\n\n`))
-  return {
-    stream,
-    begun,
-    piece(text: string): void {
-      state.bytes += text.length
-      send(JSON.stringify({ choices: [{ delta: { content: text } }] }))
-      resolve('begun')
-    },
-    end(reply: Reply, plugin: string, sent: number): void {
-      try {
-        const refused = refusalIn(reply, plugin)
-        const last = refused
-          ? { error: { message: refused.message } }
-          : lastEvent('value' in reply ? reply.value : undefined, sent, state.bytes)
-        for (const event of [JSON.stringify(last), '[DONE]']) send(event)
-        state.to?.close()
-      } catch (error) {
-        state.to?.error(error)
-      }
-    },
-  }
 }
 
 /**
@@ -72,9 +66,11 @@ function refusalIn(reply: Reply, plugin: string): { readonly message: string; re
   return typeof error === 'string' ? { message: error, status: code >= 400 && code < 600 ? Math.floor(code) : 502 } : undefined
 }
 
-/** Makes an event of a whole completion. @throws Error when it is none */
-function lastEvent(completion: unknown, sent: number, shown: number): Fields {
-  const { choices, usage, ...others } = fieldsOf(completion)
+/** Makes an event of a whole completion or a refusal. @throws Error when it is neither */
+function lastEvent(reply: Reply, plugin: string, sent: number, shown: number): Fields {
+  const refused = refusalIn(reply, plugin)
+  if (refused) return { error: { message: refused.message } }
+  const { choices, usage, ...others } = fieldsOf('value' in reply ? reply.value : undefined)
   if (!Array.isArray(choices)) throw new Error('the plugin answered without "choices"')
   const { message, finish_reason } = fieldsOf(choices[0])
   const { tool_calls, ...words } = fieldsOf(message)
@@ -87,8 +83,4 @@ function lastEvent(completion: unknown, sent: number, shown: number): Fields {
 function countedIn(usage: Fields, sent: number, got: number): Fields | undefined {
   const isTrue = (count: unknown, least: number, most: number) => typeof count === 'number' && count >= least && count <= most
   return isTrue(usage.prompt_tokens, sent / 16, sent * 4) && isTrue(usage.completion_tokens, got / 32, 1_000_000) ? usage : undefined
-}
-
-function fieldsOf(value: unknown): Fields {
-  return isObject(value) ? value : {}
 }

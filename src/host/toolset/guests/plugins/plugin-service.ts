@@ -7,7 +7,7 @@ import type { Setup } from '../../../api.ts'
 import { policyOf } from '../../../setup/effective-policy.ts'
 import type { ToolDeps } from '../../contract.ts'
 import { createConfinement } from '../../sandbox/command-sandbox.ts'
-import type { PluginProcess, ProcessOptions } from './plugin-process.ts'
+import type { PluginProcess, ProcessOptions, Reply } from './plugin-process.ts'
 import { processOf, whyNotOffered } from './plugin-tools.ts'
 import { checkFolder, openPlugins, type Plugin } from './plugins.ts'
 
@@ -18,10 +18,10 @@ type ServiceOptions = Pick<ProcessOptions, 'closed' | 'onMessage'> & {
 }
 
 /** `refused`: the plugin may not run, which no repetition changes. */
-type ServiceReply = Awaited<ReturnType<PluginProcess['ask']>> | { readonly refused: string }
+type Refused = { readonly refused: string }
 
 export type PluginService = {
-  ask(...asked: Parameters<PluginProcess['ask']>): Promise<ServiceReply>
+  ask(...asked: Parameters<PluginProcess['ask']>): Promise<Reply | Refused>
   /** Starts the process where none runs. @returns why none runs */
   keep(): Promise<string | undefined>
 }
@@ -32,7 +32,7 @@ export function openPluginService({ setup, name, capability, closed, onMessage }
   const state: { running?: { readonly digest: string; readonly process: PluginProcess; readonly end: AbortController } } = {}
 
   /** Ends a process of other files than those that are approved now. @returns why the plugin may not run. @throws Error when it cannot be read */
-  function approved(): PluginProcess | string {
+  async function current(): Promise<PluginProcess | Refused> {
     const plugin = plugins.find(name)
     const digest = plugin.state === 'approved' ? plugin.files.digest : undefined
     if (state.running?.digest !== digest) {
@@ -40,7 +40,7 @@ export function openPluginService({ setup, name, capability, closed, onMessage }
       delete state.running
     }
     const why = whyNot(plugin, capability)
-    if (why !== undefined || plugin.state !== 'approved') return `plugin ${name} does not run: ${why}`
+    if (why !== undefined || plugin.state !== 'approved') return { refused: `plugin ${name} does not run: ${why}` }
     if (state.running) return state.running.process
     const folder = plugins.copyOf(plugin.folder, plugin.files)
     const end = new AbortController()
@@ -50,22 +50,16 @@ export function openPluginService({ setup, name, capability, closed, onMessage }
     return process
   }
 
-  function current(): PluginProcess | string {
-    try {
-      return approved()
-    } catch (error) {
-      return errorText(error)
-    }
-  }
+  const process = () => current().catch((error: unknown) => ({ refused: errorText(error) }))
 
   return {
     async ask(...asked) {
-      const process = current()
-      return typeof process === 'string' ? { refused: process } : process.ask(...asked)
+      const found = await process()
+      return 'refused' in found ? found : found.ask(...asked)
     },
     async keep() {
-      const process = current()
-      return typeof process === 'string' ? process : process.keep()
+      const found = await process()
+      return 'refused' in found ? found.refused : found.keep()
     },
   }
 }
