@@ -4,6 +4,7 @@ import type { Setup } from '../host/api.ts'
 import { type McpStatus, openMcp } from '../host/toolset/guests/mcp/open-mcp.ts'
 import { count, cut, flat, visible } from '../kit/text.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
+import type { AskLine } from '../runtime/port.ts'
 
 /** Returns the server, its state, its tools and how it is reached on one line. */
 export function mcpLine({ server, state, tools, seen }: McpStatus): string {
@@ -17,15 +18,9 @@ export function reached({ transport }: McpStatus['server']): string {
   return transport.kind === 'stdio' ? transport.argv.join(' ') : transport.url
 }
 
-type McpCommand = {
-  readonly setup: Setup
-  readonly words: readonly string[]
-  readonly show: (set: ChangeSet) => void
-  readonly ask: (question: string) => Promise<string | undefined>
-}
-
 /** Lists the servers; with `approve ID` it shows what is new of one and asks. @throws FailureError when there is no such server */
-export async function mcpCommand({ setup, words: [verb, id, ...tools], show, ask }: McpCommand): Promise<string> {
+export async function mcpCommand(setup: Setup, words: string, ask: AskLine, show: (set: ChangeSet) => void): Promise<string> {
+  const [verb, id, ...tools] = words.split(' ').filter(Boolean)
   const mcp = openMcp({ setup })
   if (verb === undefined) {
     const lines = mcp.servers().servers.map((server) => `  ${mcpLine(mcp.status(server.id))}\n`)

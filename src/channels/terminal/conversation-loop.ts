@@ -7,7 +7,6 @@ import { questionFold } from '../../host/changes/change-lines.ts'
 import type { ActiveAgent } from '../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
 import { cut, didYouMean, visible } from '../../kit/text.ts'
-import type { ChangeSet } from '../../runtime/changes.ts'
 import type { AskLine } from '../../runtime/port.ts'
 import type { Policy } from '../../security/policy.ts'
 import { sopCommand } from '../../sop/serve-sops.ts'
@@ -213,7 +212,7 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
       await wiggum({ text: line.slice(command.length).trim(), host, setup, ask })
       break
     case '/mcp':
-      write(await mcp({ words: rest.filter((word) => word !== ''), setup, ask }))
+      write(await mcp(argument, setup, ask))
       break
     case '/status':
       write(`${statusAnswer((await host.schedules()).store.channels.troubles(), false)}\n`)
@@ -252,11 +251,10 @@ async function wiggum({ text, host, setup, ask }: Pick<Slash, 'host' | 'setup' |
   else await wiggumTurn({ host, setup, format: 'text', ask, work })
 }
 
-async function mcp({ words, setup, ask }: Pick<Slash, 'setup' | 'ask'> & { readonly words: readonly string[] }): Promise<string> {
+async function mcp(words: string, setup: CliSetup, ask: AskPerson): Promise<string> {
   const { process, env } = setup.context
   const { mcpCommand } = await import('../mcp-command.ts')
-  const show = (set: ChangeSet) => process.stdout.write(coloured(differenceLines(set, questionFold), wantsColor(env)))
-  return mcpCommand({ setup, words, show, ask })
+  return mcpCommand(setup, words, ask, (set) => process.stdout.write(coloured(differenceLines(set, questionFold), wantsColor(env))))
 }
 
 async function hits({ search }: Conversation, query: string): Promise<string> {

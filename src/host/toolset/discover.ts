@@ -57,7 +57,7 @@ export async function openDiscovery(setup: Setup, { workspace, tools }: Discover
 /** Returns the resources and prompts of approved servers. Nobody approves their texts, so these are data. */
 function serverItems(setup: Setup): readonly Discovered[] {
   const items = existsSync(approvedServers(setup.paths.home)) ? openMcp({ setup }).items() : []
-  return items.filter(({ kind }) => kind !== 'mcp_tool').map((item) => ({ ...item, trusted: false }))
+  return items.map((item) => ({ ...item, trusted: false }))
 }
 
 /** Returns the texts of skills that may instruct a model. */

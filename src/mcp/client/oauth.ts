@@ -47,21 +47,20 @@ export type CredentialStore = {
   change(work: (current: McpCredentials | undefined) => Promise<McpCredentials | undefined>): Promise<McpCredentials | undefined>
 }
 
-/** Judges every address, and returns a redirect as the answer: the SDK follows it only within an origin. @throws TypeError for a refusal */
-export type LoginFetch = FetchLike
-
-type Ports = { readonly store: CredentialStore; readonly fetch: LoginFetch; readonly now: () => number }
+/** `fetch` judges every address, and returns a redirect as the answer: the SDK follows it only within an origin. */
+type Ports = { readonly store: CredentialStore; readonly fetch: FetchLike; readonly now: () => number }
 
 /** Gives the transports of the SDK their token. It renews a token that soon expires, and one that the server refuses. */
 export function createTokenSource({ store, fetch, now }: Ports): AuthProvider {
-  const last: { token?: string } = {}
+  let last: string | undefined
 
   /** Only one of all processes renews a token: servers that rotate refresh tokens treat a second use as theft. */
-  async function renew(refused: string | undefined): Promise<McpCredentials | undefined> {
-    return store.change(async (current) => {
+  async function renew(): Promise<OAuthTokens | undefined> {
+    const refused = last
+    const renewed = await store.change(async (current) => {
       const { tokens } = current ?? {}
-      if (current === undefined || tokens === undefined || tokens.access_token !== refused) return current
-      if (tokens.refresh_token === undefined) return withoutTokens(current)
+      if (!current || !tokens || tokens.access_token !== refused) return current
+      if (tokens.refresh_token === undefined) return withTokens(current)
       try {
         const renewed = await refreshAuthorization(current.issuer, {
           metadata: current.metadata,
@@ -72,29 +71,29 @@ export function createTokenSource({ store, fetch, now }: Ports): AuthProvider {
         })
         return withTokens(current, { scope: tokens.scope, ...renewed }, now())
       } catch (error) {
-        if (error instanceof OAuthError && final.includes(error.code)) return withoutTokens(current)
+        if (error instanceof OAuthError && final.includes(error.code)) return withTokens(current)
         throw error
       }
     })
+    return renewed?.tokens
   }
 
   return {
     async token() {
       const current = store.read()
       const { tokens, expires = Number.POSITIVE_INFINITY } = current ?? {}
-      last.token = tokens?.access_token
+      last = tokens?.access_token
       const early = Math.min(60_000, (tokens?.expires_in ?? 0) * 100)
-      if (expires - early > now() || tokens === undefined) return last.token
+      if (expires - early > now() || tokens === undefined) return last
       try {
-        last.token = (await renew(last.token))?.tokens?.access_token
+        last = (await renew())?.access_token
       } catch (error) {
         if (expires <= now()) throw error
       }
-      return last.token
+      return last
     },
     async onUnauthorized() {
-      const renewed = (await renew(last.token))?.tokens
-      if (renewed === undefined) throw new UnauthorizedError('a login is needed')
+      if ((await renew()) === undefined) throw new UnauthorizedError('a login is needed')
     },
   }
 }
@@ -102,13 +101,10 @@ export function createTokenSource({ store, fetch, now }: Ports): AuthProvider {
 /** The answers of a token endpoint that no second try changes. */
 const final = ['invalid_grant', 'invalid_client', 'unauthorized_client']
 
-function withTokens(current: McpCredentials, tokens: OAuthTokens, now: number): McpCredentials {
-  const expires = tokens.expires_in === undefined ? undefined : now + tokens.expires_in * 1_000
+/** Without tokens: they were refused. */
+function withTokens(current: McpCredentials, tokens?: OAuthTokens, now = 0): McpCredentials {
+  const expires = tokens?.expires_in === undefined ? undefined : now + tokens.expires_in * 1_000
   return { ...current, tokens, expires }
-}
-
-function withoutTokens(current: McpCredentials): McpCredentials {
-  return { ...current, tokens: undefined, expires: undefined }
 }
 
 function informationOf({ id, secret, authMethod }: McpOAuthClient) {
@@ -153,11 +149,12 @@ export async function startLogin(options: LoginOptions): Promise<StartedLogin> {
     throw new Error(`its metadata describes another server: ${resource}`)
   const earlier = store.read()
   const wanted = challenge.scope ?? (resourceMetadata?.scopes_supported?.join(' ') || undefined)
-  const scope = offline(computeScopeUnion(wanted, options.scope, earlier?.issuer === issuer ? earlier.scope : undefined), metadata)
-  const client = await clientOf(options, { issuer, metadata, scope, earlier })
+  const asked = computeScopeUnion(wanted, options.scope, earlier?.issuer === issuer ? earlier.scope : undefined)
+  // A server that gives refresh tokens only for this scope says so.
+  const scope = asked && metadata?.scopes_supported?.includes('offline_access') ? computeScopeUnion(asked, 'offline_access') : asked
+  const client = await clientOf({ ...options, issuer, metadata, scope, earlier })
   const state = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')
-  const clientInformation = informationOf(client)
-  const about = { metadata, clientInformation, resource, fetchFn: fetch }
+  const about = { metadata, clientInformation: informationOf(client), resource, fetchFn: fetch }
   const { authorizationUrl, codeVerifier } = await startAuthorization(issuer, { ...about, redirectUrl: redirect, scope, state })
   options.assertPublic(authorizationUrl.href)
   const isAnswer = (answer: URLSearchParams) => answer.get('state') === state
@@ -169,25 +166,19 @@ export async function startLogin(options: LoginOptions): Promise<StartedLogin> {
       const iss = answer.get('iss') ?? undefined
       const issParameterSupported = metadata?.authorization_response_iss_parameter_supported === true
       validateAuthorizationResponseIssuer({ iss, expectedIssuer: metadata?.issuer, issParameterSupported })
-      const code = answer.get('code')
-      if (code === null) throw new Error(`the server answered ${refusalOf(answer)}`)
-      const grant = { ...about, authorizationCode: code, iss, codeVerifier, redirectUri: redirect }
-      const tokens = await exchangeAuthorization(issuer, grant)
-      await store.change(async () =>
-        withTokens({ client, issuer, metadata, resource, scope: tokens.scope ?? scope }, tokens, options.now()),
-      )
+      const authorizationCode = answer.get('code')
+      const refusal = [answer.get('error') ?? 'neither a code nor an error', answer.get('error_description') ?? []].flat().join(': ')
+      if (authorizationCode === null) throw new Error(`the server answered ${refusal}`)
+      const tokens = await exchangeAuthorization(issuer, { ...about, authorizationCode, iss, codeVerifier, redirectUri: redirect })
+      const credentials = { client, issuer, metadata, resource, scope: tokens.scope ?? scope }
+      await store.change(async () => withTokens(credentials, tokens, options.now()))
     },
   }
 }
 
-function refusalOf(answer: URLSearchParams): string {
-  return [answer.get('error') ?? 'neither a code nor an error', answer.get('error_description')].filter((part) => part !== null).join(': ')
-}
-
 /** Asks the server once without a token, as the protocol wants it, and returns what its refusal says. */
-async function challengeOf(url: string, fetch: LoginFetch) {
-  const clientInfo = { name: 'braidclaw', version: '1' }
-  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo }
+async function challengeOf(url: string, fetch: FetchLike) {
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'braidclaw', version: '1' } }
   const answer = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
@@ -197,18 +188,10 @@ async function challengeOf(url: string, fetch: LoginFetch) {
   return extractWWWAuthenticateParams(answer)
 }
 
-/** A server that gives refresh tokens only for this scope says so. */
-function offline(scope: string | undefined, metadata: AuthorizationServerMetadata | undefined): string | undefined {
-  return scope && metadata?.scopes_supported?.includes('offline_access') ? computeScopeUnion(scope, 'offline_access') : scope
-}
-
-type ClientQuestion = Pick<McpCredentials, 'issuer' | 'metadata' | 'scope'> & { readonly earlier: McpCredentials | undefined }
+type ClientQuestion = LoginOptions & Omit<McpCredentials, 'client'> & { readonly earlier: McpCredentials | undefined }
 
 /** Takes the given client, else the last one if it may come back to this address, else registers a new one. */
-async function clientOf(
-  { client, redirect, fetch }: LoginOptions,
-  { issuer, metadata, scope, earlier }: ClientQuestion,
-): Promise<McpOAuthClient> {
+async function clientOf({ client, redirect, fetch, issuer, metadata, scope, earlier }: ClientQuestion): Promise<McpOAuthClient> {
   const isDocument = client !== undefined && isHttpsUrl(client.id)
   if (client && (!isDocument || metadata?.client_id_metadata_document_supported === true)) return client
   if (earlier?.issuer === issuer && [undefined, redirect].includes(earlier.client.redirect)) return earlier.client
@@ -233,11 +216,11 @@ async function clientOf(
 }
 
 /** Asks the authorization server to forget the tokens. @returns why it could not be asked; undefined when it did. Never throws. */
-export async function revokeTokens({ client, metadata, tokens }: McpCredentials, fetch: LoginFetch): Promise<string | undefined> {
+export async function revokeTokens({ client, metadata, tokens }: McpCredentials, fetch: FetchLike): Promise<string | undefined> {
   const endpoint = metadata && 'revocation_endpoint' in metadata ? metadata.revocation_endpoint : undefined
   if (typeof endpoint !== 'string' || tokens === undefined) return 'the server has no address for it'
-  const { refresh_token: refresh, access_token: access } = tokens
-  const body = new URLSearchParams({ token: refresh ?? access, token_type_hint: refresh ? 'refresh_token' : 'access_token' })
+  const hint = tokens.refresh_token ? 'refresh_token' : 'access_token'
+  const body = new URLSearchParams({ token: tokens[hint] ?? '', token_type_hint: hint })
   const headers = new Headers({ 'content-type': 'application/x-www-form-urlencoded' })
   const method = selectClientAuthMethod(informationOf(client), metadata?.token_endpoint_auth_methods_supported ?? [])
   const words = [client.id, client.secret ?? ''].map(encodeURIComponent).join(':')

@@ -9,17 +9,16 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { loginMcp, loginOf, logoutMcp } from '../../../host/toolset/guests/mcp/mcp-login.ts'
 import { offeredName } from '../../../host/toolset/guests/mcp/mcp-tools.ts'
 import { type Mcp, type McpStatus, openMcp } from '../../../host/toolset/guests/mcp/open-mcp.ts'
-import { tryServer } from '../../../host/toolset/guests/mcp/trial-run.ts'
+import { type TrialRun, tryServer } from '../../../host/toolset/guests/mcp/trial-run.ts'
+import { atAsyncEnd } from '../../../kit/errors.ts'
 import { count, visible } from '../../../kit/text.ts'
 import { connect } from '../../../mcp/client/connect.ts'
-import type { McpFailure } from '../../../mcp/contract.ts'
 import { spawnPlain } from '../../../tools/process.ts'
 import { command, type Flags, type Given } from '../../args/command.ts'
 import { jsonFlag, sandboxFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
-import { confirmed, line, printDifference } from './folder-commands.ts'
-import { describe, factsOf, known } from './mcp.ts'
-import { permissionLines } from './plugin.ts'
+import { confirmed, line, printDifference, yesFlag } from './folder-commands.ts'
+import { accessLines, known, printStatus } from './mcp.ts'
 import { run as runTool } from './tool-run.ts'
 
 /** All questions of a command go through one `ask`: a second reader of the terminal would take its answers. */
@@ -31,24 +30,14 @@ type Opened = {
   readonly signal: AbortSignal
 }
 
-async function withMcp(
-  context: CliContext,
-  { sandbox }: Given<typeof sandboxFlag>,
-  work: (opened: Opened) => Promise<void>,
-): Promise<void> {
+async function withMcp(context: CliContext, { sandbox }: Given<typeof sandboxFlag>, work: (opened: Opened) => Promise<void>) {
   const setup = loadSetup(context)
-  const mcp = openMcp({ setup, ...(sandbox ? { sandbox } : {}) })
-  const stop = new AbortController()
-  const interrupt = onInterrupt(() => stop.abort())
-  try {
-    await work({ context, ask: terminalPrompt(context), setup, mcp, signal: AbortSignal.any([stop.signal, interrupt.signal]) })
-  } finally {
-    interrupt.stop()
-    await mcp.close()
-  }
+  const mcp = openMcp({ setup, sandbox })
+  using interrupt = onInterrupt(() => undefined)
+  await using _end = atAsyncEnd(mcp.close)
+  await work({ context, ask: terminalPrompt(context), setup, mcp, signal: interrupt.signal })
 }
 
-const yesFlag = { yes: { type: 'boolean', about: 'Approve it without a question' } } as const satisfies Flags
 const addFlags = {
   files: { type: 'choice', values: ['none', 'read', 'write'], about: 'Its access to the workspace (default: none)' },
   folder: { type: 'text', many: true, about: 'A folder that it may read, too; may be repeated' },
@@ -84,76 +73,65 @@ export const add = command({
       context.process.stdout.write(`added: ${visible(id)} (${line(server.origin)})\n`)
       if (!flags.yes && ask === undefined)
         return void context.process.stderr.write(`it may not run yet; approve it: braidclaw mcp approve ${id}\n`)
-      const isTried =
-        !isAddress &&
-        !flags.yes &&
-        (await confirmed(ask, 'Run it once without network, on a view that is dropped, to see what it needs? [y/N] '))
-      if (isTried) {
-        const tried = await tryServer({ setup, server, sandbox: flags.sandbox ?? 'auto', connect, signal })
-        if ('why' in tried) context.process.stderr.write(`it was not tried: ${line(tried.why)}\n`)
-        else {
-          showTrial(context, tried)
-          return approveNow(opened, id, { permissions: tried.proposed, isSeen: !('why' in tried.found) })
-        }
-      }
-      await approveNow(opened, id, { yes: flags.yes })
+      const question = 'Run it once without network, on a view that is dropped, to see what it needs? [y/N] '
+      if (isAddress || flags.yes || !(await confirmed(ask, question))) return approveNow(opened, id, { yes: flags.yes })
+      const tried = await tryServer({ setup, server, sandbox: flags.sandbox ?? 'auto', connect, signal })
+      if ('why' in tried) context.process.stderr.write(`it was not tried: ${line(tried.why)}\n`)
+      else printTrial(context, tried)
+      await approveNow(opened, id, 'why' in tried ? {} : { permissions: tried.proposed, isSeen: !('why' in tried.found) })
     }),
 })
 
-function showTrial(
-  { process: { stdout } }: CliContext,
-  { found, touched, proposed }: Exclude<Awaited<ReturnType<typeof tryServer>>, McpFailure>,
-): void {
-  const said = 'why' in found ? `it did not start: ${line(found.why)}` : `it offers ${count(found.tools.length, 'tool')}`
+function printTrial({ process: { stdout } }: CliContext, { found, touched, proposed }: TrialRun): void {
   const changes = touched
     .slice(0, 20)
     .map(({ path, before }) => `  ${before === undefined ? 'made      ' : 'changed   '} ${line(path)} (dropped)`)
   const lines = [
-    `tried: ${said}`,
+    `tried: ${'why' in found ? `it did not start: ${line(found.why)}` : `it offers ${count(found.tools.length, 'tool')}`}`,
     ...changes,
     'it seems to need:',
-    ...permissionLines(proposed),
-    `  folders    ${line(proposed.folders.join(', ')) || 'none'}`,
+    ...accessLines(proposed),
   ]
-  stdout.write(lines.map((each) => `${each}\n`).join(''))
+  stdout.write(`${lines.join('\n')}\n`)
 }
 
 type Approving = {
   readonly yes?: boolean | undefined
   readonly permissions?: McpStatus['server']['permissions']
   readonly isSeen?: boolean
-  readonly tools?: readonly string[]
+  readonly tools?: readonly string[] | undefined
 }
 
 /** Asks once before the server starts with its permissions, unless it has already said what it offers, and once before its tools are offered. */
 async function approveNow(opened: Opened, id: string, { yes, permissions, isSeen, tools }: Approving): Promise<void> {
   const { context, ask, mcp, signal } = opened
-  const { stdout } = context.process
   const mayAsk = async (question: string) => {
     const answer = yes || (await confirmed(ask, question))
     if (answer === undefined)
       throw new CliExit(exitCodes.approval_needed, `error: nobody can be asked here; approve it with: braidclaw mcp approve ${id} --yes`)
     if (!answer) throw new CliExit(exitCodes.denied, `error: ${id} was not approved`)
   }
-  const before = mcp.status(id)
-  const isRemote = before.server.transport.kind !== 'stdio'
+  const chosen = (status: McpStatus): McpStatus => (permissions ? { ...status, server: { ...status.server, permissions } } : status)
+  const before = chosen(mcp.status(id))
+  const { transport, project } = before.server
   if (!isSeen && before.state !== 'approved') {
-    stdout.write(describe(permissions ? { ...before, server: { ...before.server, permissions } } : before))
-    if (!isRemote || before.server.project !== undefined) await mayAsk(`Let ${id} start with these permissions? [y/N] `)
+    printStatus(context, before)
+    if (transport.kind === 'stdio' || project !== undefined) await mayAsk(`Let ${id} start with these permissions? [y/N] `)
+    await mcp.allowStart(id, permissions)
   }
-  if (before.state !== 'approved' && !isSeen) await mcp.allowStart(id, permissions)
-  const found = isSeen ? mcp.status(id) : await mcp.probe(id, signal)
+  const found = isSeen ? before : await mcp.probe(id, signal)
   if ('why' in found && found.needsLogin && (await confirmed(ask, `${id} wants a login. Log in now? [y/N] `))) {
     await login(opened, id, {})
     return approveNow(opened, id, { yes, permissions, tools })
   }
   if ('why' in found) throw commandError(`${id}: ${line(found.why)}`)
-  stdout.write(describe(permissions ? { ...found, server: { ...found.server, permissions } } : found))
+  const shown = chosen(found)
+  printStatus(context, shown)
   if (before.seen !== undefined) printDifference(context, mcp.difference(id))
   await mayAsk(`Approve exactly these ${count((tools ?? found.tools).length, 'tool')} of ${id}? [y/N] `)
   if (isSeen) await mcp.allowStart(id, permissions)
-  await mcp.approve(id, isSeen ? { ...found, server: mcp.find(id) } : found, tools)
-  stdout.write(`approved: ${visible(id)}\n`)
+  await mcp.approve(id, shown, tools)
+  context.process.stdout.write(`approved: ${visible(id)}\n`)
 }
 
 export const approve = command({
@@ -165,7 +143,7 @@ export const approve = command({
   ],
   exits: [3, 4],
   run: (context, flags, { id, tools = [] }) =>
-    withMcp(context, flags, (opened) => approveNow(opened, id, { yes: flags.yes, ...(tools.length > 0 ? { tools } : {}) })),
+    withMcp(context, flags, (opened) => approveNow(opened, id, { yes: flags.yes, tools: tools.length > 0 ? tools : undefined })),
 })
 
 export const test = command({
@@ -182,11 +160,10 @@ export const test = command({
   run: (context, flags, { id, call = [] }) =>
     withMcp(context, flags, async ({ mcp, signal }) => {
       const [tool, input = '{}'] = call
-      if (tool !== undefined)
-        return runTool.run(context, { json: input, ...(flags.sandbox ? { sandbox: flags.sandbox } : {}) }, { name: offeredName(id, tool) })
+      if (tool !== undefined) return runTool.run(context, { json: input, sandbox: flags.sandbox }, { name: offeredName(id, tool) })
       const found = await mcp.probe(id, signal)
       if ('why' in found) throw commandError(`${id}: ${line(found.why)}`)
-      context.process.stdout.write(flags.json ? `${JSON.stringify(factsOf(found))}\n` : describe(found))
+      printStatus(context, found, flags.json)
     }),
 })
 
@@ -212,13 +189,9 @@ function loginFor({ mcp, setup }: Opened, id: string) {
 async function login(opened: Opened, id: string, { clientId, clientSecretVariable, scope }: Given<typeof loginFlags>): Promise<void> {
   const { context, ask, signal } = opened
   const { process, env } = context
-  const client =
-    clientId === undefined
-      ? undefined
-      : { id: clientId, secret: clientSecretVariable === undefined ? undefined : env[clientSecretVariable] }
   await loginMcp({
     ...loginFor(opened, id),
-    client,
+    client: clientId === undefined ? undefined : { id: clientId, secret: env[clientSecretVariable ?? ''] },
     scope,
     signal,
     async show(address, over) {
@@ -233,10 +206,10 @@ async function login(opened: Opened, id: string, { clientId, clientSecretVariabl
 /** Does nothing over ssh or without a screen. */
 function openBrowser({ env }: CliContext, address: string, signal: AbortSignal): void {
   const own = env.BROWSER || (env.DISPLAY || env.WAYLAND_DISPLAY ? 'xdg-open' : globalThis.process.platform === 'darwin' ? 'open' : '')
-  const program = own.startsWith('/') ? own : resolveExecutable(own)
+  const program = resolveExecutable(own)
   if (env.SSH_CONNECTION || program === undefined) return
-  const given = Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
-  void spawnPlain({ argv: [program, address], cwd: '/', env: given, signal, onOutput: () => undefined })
+  const given = Object.entries(env).map(([name, value = '']) => [name, value])
+  void spawnPlain({ argv: [program, address], cwd: '/', env: Object.fromEntries(given), signal, onOutput: () => undefined })
 }
 
 export const logOut = command({

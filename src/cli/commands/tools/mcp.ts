@@ -30,25 +30,14 @@ export const list = command({
 })
 
 /** Leaves out the values of headers and variables, which are keys as often as not. */
-export function factsOf({ server, state, seen, tools }: McpStatus) {
+function factsOf({ server, state, seen, tools }: McpStatus) {
   const { id, name, origin, project, permissions, transport } = server
-  const { kind } = transport
   const where =
     transport.kind === 'stdio'
       ? { command: transport.argv, variables: Object.keys(transport.env) }
       : { url: transport.url, headers: Object.keys(transport.headers) }
-  return {
-    id,
-    name,
-    state,
-    origin,
-    project,
-    transport: { kind, ...where },
-    permissions,
-    server: seen?.server,
-    tools,
-    refused: seen?.refused ?? [],
-  }
+  const facts = { id, name, state, origin, project, transport: { kind: transport.kind, ...where }, permissions }
+  return { ...facts, server: seen?.server, tools, refused: seen?.refused ?? [] }
 }
 
 export const show = command({
@@ -58,26 +47,29 @@ export const show = command({
   run(context, { json = false }, { id }) {
     const mcp = open(context)
     const status = mcp.status(id)
-    if (json) return void context.process.stdout.write(`${JSON.stringify(factsOf(status))}\n`)
-    context.process.stdout.write(describe(status))
+    printStatus(context, status, json)
+    if (json) return
     if (status.state === 'changed' || status.tools.some(({ state }) => state === 'changed')) printDifference(context, mcp.difference(id))
   },
 })
 
 /** Says what the server is and what it may do; nothing of it is believed. */
-export function describe({ server, state, seen, tools }: McpStatus): string {
-  const { id, origin, permissions, transport } = server
-  const local = transport.kind === 'stdio'
+export function printStatus({ process: { stdout } }: CliContext, status: McpStatus, json = false): void {
+  const { server, state, seen, tools } = status
   const lines = [
-    `${id}: ${state}`,
-    `  from       ${line(origin)}`,
-    `  ${local ? 'runs      ' : 'address   '} ${line(reached(server))}`,
-    ...(local ? [...permissionLines(permissions), `  folders    ${line(permissions.folders.join(', ')) || 'none'}`] : []),
+    `${server.id}: ${state}`,
+    `  from       ${line(server.origin)}`,
+    `  ${server.transport.kind === 'stdio' ? 'runs      ' : 'address   '} ${line(reached(server))}`,
+    ...(server.transport.kind === 'stdio' ? accessLines(server.permissions) : []),
     ...(seen ? [`  says       it is ${line(seen.server.name)} ${line(seen.server.version)}, revision ${line(seen.server.protocol)}`] : []),
     ...tools.map(({ name, state, definition }) => `  tool       ${line(name)} (${state}): ${line(definition?.description ?? '')}`),
     ...(seen?.refused ?? []).map(({ name, why }) => `  refused    ${line(name)}: ${line(why)}`),
   ]
-  return lines.map((each) => `${each}\n`).join('')
+  stdout.write(`${json ? JSON.stringify(factsOf(status)) : lines.join('\n')}\n`)
+}
+
+export function accessLines(permissions: McpStatus['server']['permissions']): readonly string[] {
+  return [...permissionLines(permissions), `  folders    ${line(permissions.folders.join(', ')) || 'none'}`]
 }
 
 const change = (about: string, done: string, work: (mcp: Mcp, id: string, tool?: string) => Promise<unknown>) =>

@@ -48,6 +48,6 @@ export function openApprovedBook<Entry>({ home, file, noun, isEntry }: BookOptio
 export function replaceFile(file: string, text: string): void {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const draft = `${file}.${crypto.randomUUID()}`
-  writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
+  writeFileSync(draft, text, { mode: 0o600, flag: 'wx', flush: true })
   renameSync(draft, file)
 }

@@ -9,7 +9,7 @@ import { readConfigFile } from '../../../../config/text/read-toml-file.ts'
 import { canonical, changeTexts, isObject, parseJson } from '../../../../kit/json.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import type { McpPromptDefinition, McpResourceDefinition, McpServerInfo, McpToolDefinition } from '../../../../mcp/contract.ts'
-import type { Change, ChangeSet, EntryState } from '../../../../runtime/changes.ts'
+import type { ChangeSet, EntryState } from '../../../../runtime/changes.ts'
 import { approvedServers } from '../../tool-selection.ts'
 import { openApprovedBook, replaceFile } from '../approved-book.ts'
 import type { McpPermissions, McpServer } from './configured-servers.ts'
@@ -38,35 +38,30 @@ export type Definitions = {
 /** `gone`: approved, but the server no longer has it. */
 export type ToolState = 'approved' | 'not approved' | 'changed' | 'disabled' | 'gone'
 
-export type ServerState = 'approved' | 'not approved' | 'changed' | 'disabled'
+export type ServerState = Exclude<ToolState, 'gone'>
 
 export function openDefinitions(home: string) {
   const book = openApprovedBook<ServerApproval>({ home, file: approvedServers(home), noun: 'MCP server', isEntry: isApproval })
   const fileOf = (key: string, which: 'seen' | 'approved') => join(home, 'mcp', 'definitions', `${sha256(key).slice(0, 32)}.${which}.json`)
-  const read = (file: string) => {
-    const found = readConfigFile(file, maxDefinitionBytes)
+  const read = (key: string, which: 'seen' | 'approved') => {
+    const found = readConfigFile(fileOf(key, which), maxDefinitionBytes)
     return found.state === 'text' ? parseJson(found.text) : undefined
   }
 
   return {
-    read: book.read,
-    change: book.change,
+    ...book,
     /** Returns what the server said last, from the disk; undefined when it was never asked. */
     seen(key: string): Definitions | undefined {
-      const value = read(fileOf(key, 'seen'))
+      const value = read(key, 'seen')
       return isDefinitions(value) ? value : undefined
     },
-    /** @returns whether something is other than before */
-    keepSeen(key: string, seen: Definitions): boolean {
-      const before = this.seen(key)
-      if (before !== undefined && JSON.stringify(before) === JSON.stringify(seen)) return false
-      replaceFile(fileOf(key, 'seen'), JSON.stringify(seen))
-      return true
+    keepSeen(key: string, seen: Definitions): void {
+      if (JSON.stringify(this.seen(key)) !== JSON.stringify(seen)) replaceFile(fileOf(key, 'seen'), JSON.stringify(seen))
     },
     /** Keeps the texts of what is approved, so that a later change can be shown. */
     keepApproved: (key: string, texts: Readonly<Record<string, string>>) => replaceFile(fileOf(key, 'approved'), JSON.stringify(texts)),
     approvedTexts(key: string): Readonly<Record<string, string>> {
-      const value = read(fileOf(key, 'approved'))
+      const value = read(key, 'approved')
       return isObject(value) ? Object.fromEntries(Object.entries(value).map(([name, text]) => [name, String(text)])) : {}
     },
     forget(key: string): void {
@@ -81,15 +76,12 @@ const maxDefinitionBytes = 16 * 1024 * 1024
 
 function isApproval(entry: unknown): entry is ServerApproval {
   if (!isObject(entry) || typeof entry.enabled !== 'boolean' || !isObject(entry.tools)) return false
-  return [entry.start ?? noDigest, ...Object.values(entry.tools)].every((digest) => /^[0-9a-f]{64}$/.test(String(digest)))
+  return [entry.start, ...Object.values(entry.tools)].every((digest) => digest === undefined || /^[0-9a-f]{64}$/.test(String(digest)))
 }
 
-const noDigest = '0'.repeat(64)
-
 function isDefinitions(value: unknown): value is Definitions {
-  return (
-    isObject(value) && isObject(value.server) && ['tools', 'resources', 'prompts', 'refused'].every((list) => Array.isArray(value[list]))
-  )
+  if (!isObject(value)) return false
+  return isObject(value.server) && ['tools', 'resources', 'prompts', 'refused'].every((list) => Array.isArray(value[list]))
 }
 
 /** Covers everything that the server says of the tool, so that no word of it changes unseen. */
@@ -122,19 +114,21 @@ export function toolState(approval: ServerApproval | undefined, name: string, di
 
 /** Returns the files that stand for a server in a difference: how it starts, and each of its tools. */
 export function textsOf(server: McpServer, tools: readonly McpToolDefinition[]): Readonly<Record<string, string>> {
-  const texts = tools.map((tool) => [`${server.id}/${tool.name}`, `${JSON.stringify(tool, null, 2)}\n`] as const)
-  return Object.fromEntries([[`${server.id} (start)`, startText(server)], ...texts])
+  const texts = tools.map((tool) => [`${server.id}/${tool.name}`, `${JSON.stringify(tool, null, 2)}\n`])
+  return { [`${server.id} (start)`]: startText(server), ...Object.fromEntries(texts) }
 }
 
 /** Shows how texts differ from those that were approved, as a change set of files. */
 export function differenceOfTexts(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string>>): ChangeSet {
-  const paths = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((path) => before[path] !== after[path])
+  const paths = Object.keys({ ...before, ...after }).filter((path) => before[path] !== after[path])
   const state = (text: string | undefined): EntryState | undefined =>
     text === undefined ? undefined : { kind: 'file', mode: 0o600, size: Buffer.byteLength(text), sha256: sha256(text.toWellFormed()) }
-  const changes = paths.toSorted().map((path): Change => ({ path, before: state(before[path]), after: state(after[path]) }))
-  const content: ChangeSet['content'] = ({ path }, side, maxBytes) => {
-    const text = (side === 'before' ? before : after)[path]
-    return text === undefined || Buffer.byteLength(text) > maxBytes ? undefined : Buffer.from(text)
+  return {
+    stage: 'proposed',
+    changes: paths.toSorted().map((path) => ({ path, before: state(before[path]), after: state(after[path]) })),
+    content({ path }, side, maxBytes) {
+      const text = { before, after }[side][path]
+      return text === undefined || Buffer.byteLength(text) > maxBytes ? undefined : Buffer.from(text)
+    },
   }
-  return { stage: 'proposed', changes, content }
 }

@@ -41,72 +41,63 @@ export type McpServer = {
   readonly enabled: boolean
 }
 
-export type ConfiguredServers = {
-  readonly servers: readonly McpServer[]
-  /** Servers that cannot be used, each with the file and what to change. */
-  readonly problems: readonly string[]
-  readonly notices: readonly string[]
-}
-
-export type ServerSetup = Pick<Setup, 'config' | 'origins' | 'paths' | 'context'>
-
 /** Returns the file that `mcp add` writes. */
 export function ownServerFile(home: string): string {
   return join(home, 'mcp.json')
 }
 
-/** Reads the nearest place first: the trusted project, the operator's config.toml, mcp.json of our home, .mcp.json of the user's home. */
-export function configuredServers(setup: ServerSetup): ConfiguredServers {
-  const { config, origins, paths, context } = setup
+/** `problems` name servers that cannot be used, each with the file and what to change. */
+type Draft = { readonly servers: Map<string, McpServer>; readonly problems: string[]; readonly notices: string[] }
+
+/**
+ * Reads the nearest place first: the trusted project, the operator's config.toml, mcp.json of our home, .mcp.json of the user's home. `added`
+ * counts as if it stood in mcp.json.
+ */
+export function configuredServers({ config, origins, paths, context }: Setup, added: JsonObject = {}) {
   const draft: Draft = { servers: new Map(), problems: [], notices: [] }
   const workspace = realFolder(config.workspaceDir)
   const userHome = context.env.HOME
-  const isProject = workspace !== (userHome && realFolder(userHome))
-  const tables = Object.entries(config.mcp.servers).map(([id, table]) => ({ id, table, origin: origins[`mcp.servers.${id}`] }))
-  const add = (source: 'project' | 'user') => {
-    for (const { id, table, origin } of tables)
-      if ((origin?.source === 'project') === (source === 'project'))
-        put(draft, {
-          id,
-          table,
-          origin: origin?.where ?? 'config.toml',
-          isStrict: true,
-          ...(source === 'project' ? { project: workspace } : {}),
-        })
+  const own = ownServerFile(paths.home)
+  const putAll = (tables: JsonObject, origin: string, project?: string) => {
+    for (const [id, table] of Object.entries(tables)) put(draft, { id, table, origin, project })
   }
-  add('project')
-  if (isProject) projectFile(draft, { workspace, isTrusted: createTrust(paths.trustedFolders).isTrusted(workspace) })
-  add('user')
-  for (const file of [ownServerFile(paths.home), ...(userHome ? [join(userHome, '.mcp.json')] : [])]) fromFile(draft, file)
-  return { servers: [...draft.servers.values()], problems: draft.problems, notices: draft.notices }
+  const fromConfig = (project?: string) => {
+    for (const [id, table] of Object.entries(config.mcp.servers)) {
+      const { source, where = 'config.toml' } = origins[`mcp.servers.${id}`] ?? {}
+      if ((source === 'project') === (project !== undefined)) putAll({ [id]: table }, where, project)
+    }
+  }
+  const fromFile = (file: string, project?: string) => {
+    const found = serversIn(file)
+    if (typeof found === 'string') draft.problems.push(found)
+    else putAll(found, file, project)
+  }
+  fromConfig(workspace)
+  if (workspace !== (userHome && realFolder(userHome))) {
+    const file = join(workspace, '.mcp.json')
+    if (createTrust(paths.trustedFolders).isTrusted(workspace)) fromFile(file, workspace)
+    else if (readConfigFile(file).state !== 'missing')
+      draft.notices.push(`${file} is ignored: this folder is not trusted. Read it, then run: braidclaw trust ${quoteText(workspace)}`)
+  }
+  fromConfig()
+  fromFile(own)
+  if (userHome) fromFile(join(userHome, '.mcp.json'))
+  putAll(added, own)
+  return { ...draft, servers: [...draft.servers.values()] }
 }
 
-type Draft = { readonly servers: Map<string, McpServer>; readonly problems: string[]; readonly notices: string[] }
-
-function projectFile(draft: Draft, { workspace, isTrusted }: { readonly workspace: string; readonly isTrusted: boolean }): void {
-  const file = join(workspace, '.mcp.json')
-  if (isTrusted) fromFile(draft, file, workspace)
-  else if (readConfigFile(file).state !== 'missing')
-    draft.notices.push(`${file} is ignored: this folder is not trusted. Read it, then run: braidclaw trust ${quoteText(workspace)}`)
-}
-
-/** Reads a file of the form `{"mcpServers": {ID: {…}}}`. */
-function fromFile(draft: Draft, file: string, project?: string): void {
+/** Reads a file of the form `{"mcpServers": {ID: {…}}}`. @returns a sentence that says why it cannot be used */
+export function serversIn(file: string): JsonObject | string {
   const read = readConfigFile(file)
-  if (read.state === 'missing') return
-  const why = read.state === 'unusable' ? read.why : read.worldWritable ? 'can be changed by every user; run: chmod o-w' : undefined
-  const data = read.state === 'text' ? parseJson(read.text) : undefined
-  const servers = isObject(data) ? data.mcpServers : undefined
-  if (why !== undefined) draft.problems.push(`${file} ${why}`)
-  else if (!isJsonObject(servers))
-    draft.problems.push(`${file} is not JSON such as {"mcpServers": {"memory": {"command": "mcp-server-memory"}}}`)
-  else
-    for (const [id, table] of Object.entries(servers))
-      put(draft, { id, table, origin: file, isStrict: false, ...(project ? { project } : {}) })
+  if (read.state === 'missing') return {}
+  if (read.state === 'unusable') return `${file} ${read.why}`
+  if (read.worldWritable) return `${file} can be changed by every user; run: chmod o-w`
+  const data = parseJson(read.text)
+  if (isJsonObject(data) && isJsonObject(data.mcpServers)) return data.mcpServers
+  return `${file} is not JSON such as {"mcpServers": {"memory": {"command": "mcp-server-memory"}}}`
 }
 
-/** `isStrict`: an unknown field is a problem; a file that other programs read, too, has fields of theirs. */
-type Written = Pick<McpServer, 'id' | 'origin' | 'project'> & { readonly table: unknown; readonly isStrict: boolean }
+type Written = Pick<McpServer, 'id' | 'origin' | 'project'> & { readonly table: unknown }
 
 function put({ servers, problems, notices }: Draft, written: Written): void {
   const { id, table, origin } = written
@@ -118,40 +109,32 @@ function put({ servers, problems, notices }: Draft, written: Written): void {
   else if (!isObject(table)) problems.push(`${origin}: the server ${id} must be a table; got ${quote(table)}`)
   else {
     const found: FieldProblem[] = []
-    const place: ReturnType<typeof readToml>['place'] = (field) => (origin.endsWith('.toml') ? placeIn(origin)(field) : undefined)
+    const place = (field: string) => {
+      const read = origin.endsWith('.toml') ? readConfigFile(origin) : undefined
+      return read?.state === 'text' ? readToml(read.text).place(field) : undefined
+    }
     const reader = createTableReader({ data: table, path: `mcp.servers.${id}`, place }, found)
     const server = serverOf(reader, written)
-    if (written.isStrict) reader.end()
+    // Other programs read the files of JSON, too, and have fields of theirs.
+    if (!origin.endsWith('.json')) reader.end()
     if (found.length === 0) servers.set(id, server)
-    problems.push(
-      ...found.map(({ line, field, message }) => `${origin}${line === undefined ? '' : `:${line}`}: ${visible(field)} ${visible(message)}`),
-    )
+    for (const { line, field, message } of found)
+      problems.push(`${origin}${line === undefined ? '' : `:${line}`}: ${visible(field)} ${visible(message)}`)
   }
 }
 
-function placeIn(file: string): ReturnType<typeof readToml>['place'] {
-  const read = readConfigFile(file)
-  return readToml(read.state === 'text' ? read.text : '').place
-}
-
-const transports = ['stdio', 'http', 'sse', 'streamable-http'] as const
-
 function serverOf(table: TableReader, { id, origin, project }: Written): McpServer {
-  const named = table.has('transport')
-    ? table.oneOf('transport', transports)
-    : table.has('type')
-      ? table.oneOf('type', transports)
-      : undefined
-  const kind = named ?? (table.has('url') ? 'http' : 'stdio')
+  const named = table.has('transport') ? 'transport' : 'type'
+  const kind = table.oneOf(named, ['stdio', 'http', 'sse', 'streamable-http'], table.has('url') ? 'http' : 'stdio')
   const auth = table.raw('auth')
   return {
     id,
     name: table.text('name', id),
     transport: kind === 'stdio' ? command(table) : address(table, kind === 'sse' ? 'sse' : 'http'),
     permissions: permissionsOf(table.table('permissions')),
-    ...(isJsonObject(auth) ? { auth } : {}),
+    auth: isJsonObject(auth) ? auth : undefined,
     origin,
-    ...(project === undefined ? {} : { project }),
+    project,
     key: project === undefined ? id : `${project}#${id}`,
     enabled: table.truth('enabled', true) && !table.truth('disabled', false),
   }
@@ -179,18 +162,17 @@ function textsIn(table: TableReader, name: string): { readonly [name: string]: s
 }
 
 function permissionsOf(table: TableReader): McpPermissions {
-  const texts = (name: string, fits: (one: string) => boolean, says: string) => {
+  const texts = (name: string, form: string, says: string) => {
     const given = table.texts(name, [])
-    const odd = given.find((one) => !fits(one))
+    const odd = given.find((one) => !new RegExp(form).test(one))
     if (odd !== undefined) table.wrong(name, `are ${says}; got ${quote(odd)}`)
     return given
   }
-  const form = (name: 'domain' | 'variable') => (one: string) => new RegExp(forms[name].pattern).test(one)
   const permissions = {
     files: table.oneOf('files', fileAccess, 'none'),
-    folders: texts('folders', (one) => /^(\/|~\/)/.test(one), 'absolute paths of folders'),
-    hosts: texts('hosts', form('domain'), 'host names such as "api.example.org"'),
-    variables: texts('variables', form('variable'), 'names of environment variables such as "API_KEY"'),
+    folders: texts('folders', '^~?/', 'absolute paths of folders'),
+    hosts: texts('hosts', forms.domain.pattern, 'host names such as "api.example.org"'),
+    variables: texts('variables', forms.variable.pattern, 'names of environment variables such as "API_KEY"'),
   }
   table.end()
   return permissions

@@ -1,12 +1,9 @@
 /** Manages the MCP servers of a home: which are configured, which of their tools are approved, and what changed since. */
 
-import { readFileSync } from 'node:fs'
-import { createHybridIndex, paramsOf } from '../../../../discovery/hybrid-index.ts'
-import { errnoOf } from '../../../../kit/errors.ts'
-import { isJsonObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
+import type { JsonObject } from '../../../../kit/json.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import { didYouMean, quote } from '../../../../kit/text.ts'
-import type { McpConnection, McpFailure, McpToolDefinition } from '../../../../mcp/contract.ts'
+import type { McpFailure, McpToolDefinition } from '../../../../mcp/contract.ts'
 import type { ChangeSet } from '../../../../runtime/changes.ts'
 import type { SandboxKind } from '../../../../sandbox/contract.ts'
 import type { Setup } from '../../../api.ts'
@@ -27,8 +24,8 @@ import {
   toolDigest,
   toolState,
 } from './approved-definitions.ts'
-import { configuredServers, type McpPermissions, type McpServer, ownServerFile } from './configured-servers.ts'
-import { createConnections, type McpConnections } from './server-connections.ts'
+import { configuredServers, type McpPermissions, type McpServer, ownServerFile, serversIn } from './configured-servers.ts'
+import { createConnections } from './server-connections.ts'
 
 export type McpToolStatus = {
   readonly name: string
@@ -46,41 +43,22 @@ export type McpStatus = {
   readonly tools: readonly McpToolStatus[]
 }
 
-/** `kind` is `mcp_tool`, `mcp_resource` or `mcp_prompt`; `source` is `mcp:ID`. */
-export type McpItem = {
-  readonly kind: string
-  readonly source: string
-  readonly name: string
-  readonly description: string
-  readonly params?: string
-}
-
-export type OpenMcpOptions = {
-  readonly setup: Setup
-  readonly sandbox?: SandboxKind
-  /** The connections of the host; absent: they are this object's own, and end with it. */
-  readonly connections?: McpConnections
-}
-
 export type Mcp = ReturnType<typeof openMcp>
 
 /** Nothing starts before a method says that it starts a server. Close it after use. */
-export function openMcp({ setup, sandbox = 'auto', connections }: OpenMcpOptions) {
+export function openMcp({ setup, sandbox = 'auto' }: { readonly setup: Setup; readonly sandbox?: SandboxKind | undefined }) {
   const { home } = setup.paths
   const store = openDefinitions(home)
-  const own = connections ?? createConnections()
+  const connections = createConnections()
   const policy = policyOf(setup.config, setup.paths, setup.context.env)
-  const deps = {
-    setup,
-    maxBytes: setup.config.limits.maxResultBytes,
-    sandboxOn: (workspace: string) => createConfinement(sandbox, { setup, policy: { ...policy, workspace } }),
-  }
+  const sandboxOn = (workspace: string) => createConfinement(sandbox, { setup, policy: { ...policy, workspace } })
 
   /** Returns the servers with the permissions that were chosen when they were approved. */
   function servers(): ReturnType<typeof configuredServers> {
     const found = configuredServers(setup)
     const book = store.read()
-    return { ...found, servers: found.servers.map((server) => withApproved(server, book.get(server.key))) }
+    const approved = (server: McpServer) => ({ ...server, permissions: book.get(server.key)?.permissions ?? server.permissions })
+    return { ...found, servers: found.servers.map(approved) }
   }
 
   /** @throws FailureError `usage` when there is no server of that id */
@@ -89,18 +67,11 @@ export function openMcp({ setup, sandbox = 'auto', connections }: OpenMcpOptions
     const found = all.find((server) => server.id === id)
     if (found !== undefined) return found
     const ids = all.map((server) => server.id)
-    const hint =
-      didYouMean(id, ids) || (ids.length === 0 ? '; none is configured, run: braidclaw mcp add' : `; there are: ${ids.join(', ')}`)
-    throw new FailureError('usage', `no MCP server ${quote(id)}${hint}`)
+    const others = ids.length === 0 ? '; none is configured, run: braidclaw mcp add' : `; there are: ${ids.join(', ')}`
+    throw new FailureError('usage', `no MCP server ${quote(id)}${didYouMean(id, ids) || others}`)
   }
 
   const statusOf = (server: McpServer): McpStatus => statusFrom(server, store.read().get(server.key), store.seen(server.key))
-  const approvedNow = (server: McpServer) => serverState(server, store.read().get(server.key)) === 'approved'
-
-  async function live(server: McpServer, signal: AbortSignal) {
-    const found = await own.use(server, deps, signal)
-    return 'why' in found && found.needsLogin ? { ...found, why: `${found.why}; run: braidclaw mcp login ${server.id}` } : found
-  }
 
   /** Asks the server what it offers, and keeps that on disk; a local server runs for it. It approves nothing. */
   async function probe(id: string, signal: AbortSignal): Promise<McpStatus | McpFailure> {
@@ -109,8 +80,8 @@ export function openMcp({ setup, sandbox = 'auto', connections }: OpenMcpOptions
       return {
         why: `${server.origin} of a project configures ${id}, and it never started here; look at it, and run: braidclaw mcp approve ${id}`,
       }
-    const found = await live(server, signal)
-    if ('why' in found) return found
+    const found = await connections.use(server, { setup, sandboxOn, maxBytes: setup.config.limits.maxResultBytes }, signal)
+    if ('why' in found) return found.needsLogin ? { ...found, why: `${found.why}; run: braidclaw mcp login ${id}` } : found
     const digests = await found.digests(signal)
     return 'why' in digests ? digests : statusOf(server)
   }
@@ -130,7 +101,7 @@ export function openMcp({ setup, sandbox = 'auto', connections }: OpenMcpOptions
       change(id, (server, entry) => {
         const chosen = permissions ?? entry?.permissions
         const start = sha256(startText({ ...server, permissions: chosen ?? server.permissions }))
-        return { tools: {}, off: [], ...entry, enabled: true, start, ...(chosen ? { permissions: chosen } : {}) }
+        return { tools: {}, off: [], ...entry, enabled: true, start, permissions: chosen }
       }),
     /**
      * Approves how the server starts and exactly the definitions of `status`, or those named in `tools`. @throws FailureError when the server
@@ -148,21 +119,14 @@ export function openMcp({ setup, sandbox = 'auto', connections }: OpenMcpOptions
       const isShown = chosen.every((name) => shown.tools.find((tool) => tool.name === name)?.digest === now.get(name))
       if (!isShown || startText(shown.server) !== startText(server))
         throw new FailureError('error', `${id} changed while it was shown; nothing was approved`)
+      const start = sha256(startText(server))
       await change(id, (_, entry) => ({
-        ...entry,
-        enabled: true,
-        start: sha256(startText(server)),
-        tools: Object.fromEntries([
-          ...Object.entries(tools ? (entry?.tools ?? {}) : {}),
-          ...chosen.map((name) => [name, now.get(name) ?? '']),
-        ]),
+        ...{ ...entry, start, enabled: true },
+        tools: { ...(tools && entry?.tools), ...Object.fromEntries(chosen.map((name) => [name, now.get(name) ?? ''])) },
         off: (entry?.off ?? []).filter((name) => !chosen.includes(name)),
       }))
-      const texts = textsOf(
-        server,
-        seen.tools.filter(({ name }) => chosen.includes(name)),
-      )
-      store.keepApproved(server.key, { ...(tools ? store.approvedTexts(server.key) : {}), ...texts })
+      const approved = seen.tools.filter(({ name }) => chosen.includes(name))
+      store.keepApproved(server.key, { ...(tools && store.approvedTexts(server.key)), ...textsOf(server, approved) })
     },
     /** Returns how the server and its tools differ from what was approved; everything is new for one that never was. */
     difference(id: string): ChangeSet {
@@ -185,52 +149,36 @@ export function openMcp({ setup, sandbox = 'auto', connections }: OpenMcpOptions
       const other = servers().servers.find((server) => server.id === id)
       if (other !== undefined)
         throw new FailureError('usage', `${other.origin} has a server ${quote(id)} already; choose another id, or remove it`)
-      const before = readOwn(file)
-      writeOwn(file, { ...before, [id]: table })
-      try {
-        const { problems } = configuredServers(setup)
-        const mine = problems.filter((problem) => problem.startsWith(file))
-        if (mine.length > 0) throw new FailureError('usage', mine)
-        return find(id)
-      } catch (error) {
-        writeOwn(file, before)
-        throw error
-      }
+      const problems = configuredServers(setup, { [id]: table }).problems.filter((problem) => problem.startsWith(file))
+      if (problems.length > 0) throw new FailureError('usage', problems)
+      writeOwn(file, { [id]: table })
+      return find(id)
     },
     /** Forgets the approval, and takes the server out of mcp.json of our home. @returns the file that still configures it, if one does */
     async remove(id: string): Promise<string | undefined> {
       const server = find(id)
-      await own.end(server.key)
       await store.change((book) => void book.delete(server.key))
       store.forget(server.key)
       const file = ownServerFile(home)
       if (server.origin !== file) return server.origin
-      const { [id]: _, ...rest } = readOwn(file)
-      writeOwn(file, rest)
+      writeOwn(file, { [id]: undefined })
       return undefined
     },
-    /** Connects to an approved server, or returns the open connection. */
-    async connect(id: string, signal: AbortSignal): Promise<McpConnection | McpFailure> {
-      const server = find(id)
-      if (!approvedNow(server)) return { why: `${id} is not approved; run: braidclaw mcp approve ${id}` }
-      const found = await live(server, signal)
-      return 'why' in found ? found : found.connection
-    },
-    items: () => itemsOf(servers().servers.map(statusOf)),
-    /** Finds the tools, resources and prompts of approved servers that fit an intent. It connects to none. */
-    discoverRelevant(intent: string, limit = 5) {
-      const index = createHybridIndex<McpItem>()
-      index.put(itemsOf(servers().servers.map(statusOf)))
-      return index.search(intent, { limit })
-    },
-    async close(): Promise<void> {
-      if (connections === undefined) await own.close()
-    },
+    /** Lists the resources and prompts of approved servers, whose texts nobody approves. */
+    items: () =>
+      servers().servers.flatMap((server) => {
+        const { state, seen } = statusOf(server)
+        if (state !== 'approved' || seen === undefined) return []
+        const source = `mcp:${server.id}`
+        return [
+          ...seen.resources.map(({ uri, description, name }) => {
+            return { kind: 'mcp_resource', source, name: uri, description: `${name}: ${description}` }
+          }),
+          ...seen.prompts.map(({ name, description }) => ({ kind: 'mcp_prompt', source, name, description })),
+        ]
+      }),
+    close: connections.close,
   }
-}
-
-function withApproved(server: McpServer, entry: ServerApproval | undefined): McpServer {
-  return entry?.permissions ? { ...server, permissions: entry.permissions } : server
 }
 
 export function statusFrom(server: McpServer, entry: ServerApproval | undefined, seen: Definitions | undefined): McpStatus {
@@ -238,56 +186,18 @@ export function statusFrom(server: McpServer, entry: ServerApproval | undefined,
     const digest = toolDigest(definition)
     return { name: definition.name, state: toolState(entry, definition.name, digest), digest, definition }
   })
-  const gone = Object.keys(entry?.tools ?? {}).filter((name) => seen !== undefined && !tools.some((tool) => tool.name === name))
+  const gone = Object.keys((seen && entry?.tools) ?? {}).filter((name) => !tools.some((tool) => tool.name === name))
   return {
     server,
     state: serverState(server, entry),
-    ...(seen ? { seen } : {}),
+    seen,
     tools: [...tools, ...gone.map((name): McpToolStatus => ({ name, state: 'gone' }))],
   }
 }
 
-/** Lists what approved servers offer; of tools, only approved ones. */
-export function itemsOf(all: readonly McpStatus[]): readonly McpItem[] {
-  return all.flatMap(({ server, state, seen, tools }) => {
-    if (state !== 'approved' || seen === undefined) return []
-    const source = `mcp:${server.id}`
-    return [
-      ...tools.flatMap(({ state, definition }) =>
-        state === 'approved' && definition !== undefined
-          ? [
-              {
-                kind: 'mcp_tool',
-                source,
-                name: definition.name,
-                description: definition.description,
-                params: paramsOf(definition.inputSchema),
-              },
-            ]
-          : [],
-      ),
-      ...seen.resources.map(({ uri, description, name }) => ({
-        kind: 'mcp_resource',
-        source,
-        name: uri,
-        description: `${name}: ${description}`,
-      })),
-      ...seen.prompts.map(({ name, description }) => ({ kind: 'mcp_prompt', source, name, description })),
-    ]
-  })
-}
-
-function readOwn(file: string): JsonObject {
-  try {
-    const data = parseJson(readFileSync(file, 'utf8'))
-    if (isJsonObject(data) && isJsonObject(data.mcpServers)) return data.mcpServers
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return {}
-    throw error
-  }
-  throw new FailureError('error', `${file} is not JSON such as {"mcpServers": {…}}; correct it, or remove it`)
-}
-
-function writeOwn(file: string, mcpServers: JsonObject): void {
-  replaceFile(file, `${JSON.stringify({ mcpServers }, null, 2)}\n`)
+/** Changes servers of a file; one that is undefined goes. */
+function writeOwn(file: string, changed: { readonly [id: string]: JsonObject | undefined }): void {
+  const servers = serversIn(file)
+  if (typeof servers === 'string') throw new FailureError('error', servers)
+  replaceFile(file, `${JSON.stringify({ mcpServers: { ...servers, ...changed } }, null, 2)}\n`)
 }
