@@ -1,8 +1,7 @@
 /** Defines the paths of all files and folders under the home folder, and chooses the workspace when the user has named none. */
 
-import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { attempt } from '../kit/errors.ts'
+import { realOf } from '../kit/proc.ts'
 import type { Origin } from './config.ts'
 
 export type HomePaths = {
@@ -71,10 +70,6 @@ export const builtIn: Origin = { source: 'default', where: 'built in' }
  * change everything in it, keys and mail included.
  */
 export function isTooBroad({ cwd, home, userHome }: StartFolder): boolean {
-  const [here, own, ours] = [real(cwd), real(userHome), real(home)]
+  const [here, own, ours] = [realOf(cwd), realOf(userHome), realOf(home)]
   return here === '/' || `${own}/`.startsWith(`${here}/`) || `${here}/`.startsWith(`${ours}/`)
-}
-
-function real(path: string): string {
-  return attempt(() => realpathSync(path)) ?? path
 }

@@ -23,6 +23,8 @@ export async function loadSkillParser() {
   return (text: string, location: string) => parseSkill(split(text), location)
 }
 
+export const skillName = /^(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*$/
+
 type FrontMatter = { readonly fields?: { readonly [name: string]: unknown }; readonly broken?: string | undefined; readonly body: string }
 
 /** Returns what splits a text into the fields of its front matter, what is wrong with them, and the text below. */
@@ -46,7 +48,7 @@ function parseSkill({ fields, broken, body }: FrontMatter, location: string): Sk
   const name = textOf(fields.name)?.trim() || basename(skillDir)
   const faults = {
     [`not valid YAML (${broken}); values with a colon were quoted`]: broken !== undefined,
-    'the name should have 1 to 64 characters a-z, 0-9 and -': !/^(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*$/.test(name),
+    'the name should have 1 to 64 characters a-z, 0-9 and -': !skillName.test(name),
     'the name should be that of the folder': name !== basename(skillDir),
     'the description should have at most 1024 characters': description.length > 1_024,
   }

@@ -10,12 +10,7 @@ import { extractMarkdownLinks, isExternalLink } from './markdown-links.ts'
 import type { Skill } from './skill-files.ts'
 
 /** `text` is the beginning of the file, or the target of a link; absent for a file that is not text. `more`: the file goes on after it. */
-export type SkillFile = {
-  readonly path: string
-  readonly kind: 'file' | 'program' | 'link'
-  readonly text?: string
-  readonly more?: boolean
-}
+export type SkillFile = Readonly<{ path: string; kind: 'file' | 'program' | 'link'; text?: string; more?: boolean }>
 
 /** `line` counts from 1; 0 where the finding is about the whole file. */
 export type SkillFinding = { readonly rule: string; readonly path: string; readonly line: number; readonly why: string }
@@ -30,9 +25,7 @@ export type SkillReview = {
 
 type Notes = { readonly [what in 'scripts' | 'programs' | 'hosts' | 'outside']: Set<string> } & { readonly suspicious: SkillFinding[] }
 
-const mostFindings = 100
-const mostCommands = 200
-const mostCode = 32_768
+const [mostFindings, mostCommands, mostCode] = [100, 200, 32_768]
 const scriptName = /\.(?:sh|bash|zsh|py|rb|pl|js|mjs|cjs|ts|php|lua|ps1|bat|cmd)$/i
 
 /** Pure; runs nothing. `skill` is the parsed SKILL.md, or why it cannot be read. */
@@ -119,11 +112,9 @@ const shellFence = /^(?:sh|bash|zsh|shell|console|terminal|shell-session|shellsc
 const startsLikeCommand =
   /^(?:\.\/|scripts\/|bin\/|(?:sudo|curl|wget|bash|sh|python3?|node|bun|npx|npm|pip3?|uvx?|git|rm|cat|cp|mv|docker|gh)\s)/
 
-type Command = { readonly code: string; readonly line: number }
-
 /** Returns the commands of fences for the shell, without prompts, and those in the text. */
-function commandsIn(text: string): readonly Command[] {
-  const found: Command[] = []
+function commandsIn(text: string) {
+  const found: { readonly code: string; readonly line: number }[] = []
   let fence: { readonly mark: string; readonly language: string; readonly line: number; readonly lines: string[] } | undefined
   const close = () => {
     if (fence === undefined) return
@@ -148,15 +139,11 @@ function commandsIn(text: string): readonly Command[] {
 
 /** These verdicts of our own analysis are rare in an honest command. */
 const oddRules: { readonly [rule: string]: string } = {
-  'command.download_to_shell': 'download',
-  'command.destructive': 'destroys',
-  'command.fork_bomb': 'destroys',
-  'command.dynamic': 'code',
-  'command.shadows': 'code',
+  ...{ 'command.download_to_shell': 'download', 'command.destructive': 'destroys', 'command.fork_bomb': 'destroys' },
+  ...{ 'command.dynamic': 'code', 'command.shadows': 'code' },
 }
 
-const project = '/project'
-const home = '/home/user'
+const [project, home] = ['/project', '/home/user']
 
 /** Judges the commands as if everything were permitted, to learn what they would do. */
 function reviewCommand(whole: string, note: (rule: string, why: string) => void, notes: Notes): void {
@@ -258,11 +245,10 @@ function said(why: string, text: string): string {
   return `${why}: ${quote(text.trim().replace(/\s+/g, ' '))}`
 }
 
-function hiddenIn(whole: string): readonly Sign[] {
-  const text = whole.replace(/^\uFEFF/, '')
-  let at = whole.length - text.length
+function hiddenIn(text: string): readonly Sign[] {
+  let at = 0
   for (const line of text.split('\n')) {
-    const bare = line.replace(/\r$/, '')
+    const bare = line.replace(at === 0 ? /^\uFEFF|\r$/g : /\r$/, '')
     if (escapeHidden(bare) !== bare)
       return [{ rule: 'hidden', at, why: said('characters that do not show, or turn the text around', bare) }]
     at += line.length + 1

@@ -53,10 +53,7 @@ export function isInside(root: string, path: string): boolean {
  * In each folder the first of `names` is found, or with `ending` every file whose name ends so; below it nothing is looked for if `isLeaf`.
  * Links are followed only to folders in `within`.
  */
-type Finding = { readonly names?: readonly string[]; readonly ending?: string } & {
-  readonly within?: string | undefined
-  readonly isLeaf?: boolean
-}
+type Finding = Readonly<{ names?: readonly string[]; ending?: string; within?: string | undefined; isLeaf?: boolean }>
 
 const [maxDepth, maxFolders] = [6, 2_000]
 

@@ -19,6 +19,16 @@ export class FailureError extends Error {
   }
 }
 
+/** Returns the failure with which the work ends. @throws every other error of the work */
+export function orFailure<T>(work: () => T): T | FailureError {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof FailureError) return error
+    throw error
+  }
+}
+
 /** Altered content is an integrity failure; a full or unreadable disk is not. */
 export function storageProblem({ code, message }: { readonly code: string; readonly message: string }): FailureError {
   return new FailureError(code === 'corrupt' ? 'integrity' : 'error', message)

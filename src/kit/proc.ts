@@ -1,6 +1,6 @@
 /** Reads facts of the system: processes from /proc, the entries of folders, the C library. */
 
-import { type Dirent, readdirSync, readFileSync } from 'node:fs'
+import { type Dirent, readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { attempt } from './errors.ts'
 
 /** Reads /proc/PID/stat by the field numbers of proc(5), from the 3rd on; field 22 is the start time, in ticks since the boot. */
@@ -42,4 +42,9 @@ export function namesIn(folder: string): string[] {
 /** Returns the entries of a folder with their kinds; none if it cannot be read. */
 export function entriesIn(folder: string): Dirent[] {
   return attempt(() => readdirSync(folder, { withFileTypes: true })) ?? []
+}
+
+/** Returns the path without links; a path that does not exist, or whose folders may not be read, as it is. */
+export function realOf(path: string): string {
+  return attempt(() => realpathSync(path)) ?? path
 }

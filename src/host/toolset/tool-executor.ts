@@ -25,7 +25,7 @@ import type { ScheduleInChat } from '../../tools/builtin/schedule.ts'
 import { createTools } from '../../tools/list.ts'
 import { cleanEnvironment } from '../../tools/process.ts'
 import { createExecutor, type ExecutorOptions, type KeepResult, type ResultRoom, ranOn } from '../../tools/run-tool.ts'
-import { toolFrom } from '../../tools/tool-kind.ts'
+import { fail, toolFrom } from '../../tools/tool-kind.ts'
 import { disk } from '../../workspace/disk.ts'
 import { openWorkspace } from '../../workspace/workspace.ts'
 import type { Setup } from '../api.ts'
@@ -182,7 +182,7 @@ export async function createToolRuntime({
     const found = await openDiscovery(setup, { workspace: policy.workspace, tools: kit().found })
     return found.search(intent).map(lineOf)
   }
-  const noSkill = { ok: false, text: 'there are no skills here' }
+  const noSkill = fail('there are no skills here')
   const projectDeps = { discover, skill: async (name: string) => (await instructions?.skills())?.read(name) ?? noSkill }
   const further = (await instructions?.tools()) ?? []
   const browser = lazy(async () => (await import('./sandbox/browser-tool.ts')).openPages({ policy, limits, env: context.env }))

@@ -30,11 +30,7 @@ export type MCPServerConfig = {
 export type MCPClient = { readonly id: string; readonly server: mcp.McpServerInfo }
 /** Defaults: 5 hits, of all servers. */
 export type SearchOptions = { readonly limit?: number; readonly serverId?: string }
-export type MCPMatch<Name extends string, Definition> = { readonly [name in Name]: Definition } & {
-  readonly serverId: string
-  readonly score: number
-  readonly why: Why
-}
+export type MCPMatch<Name extends string, Definition> = Readonly<Record<Name, Definition> & { serverId: string; score: number; why: Why }>
 export type MCPRegistry = ReturnType<typeof createMcpRegistry>
 
 type Definition = mcp.McpToolDefinition | mcp.McpResourceDefinition | mcp.McpPromptDefinition

@@ -1,8 +1,8 @@
 /** Finds the user's own tools below the home folder (nvm, pyenv, cargo, uv, bun …), so that commands can use them without changing them. */
 
-import { existsSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { basename, delimiter, dirname, isAbsolute, join, relative, sep } from 'node:path'
-import { entriesIn } from '../../kit/proc.ts'
+import { entriesIn, realOf } from '../../kit/proc.ts'
 import { isWithin } from '../protect/places.ts'
 
 export type Toolchains = {
@@ -39,13 +39,13 @@ const secretNames =
 const MOST_LINKS = 500
 
 export function findToolchains({ path, home, except }: ToolchainSearch): Toolchains {
-  const root = real(home)
+  const root = realOf(home)
   const folders = [
     ...new Set(
       path
         .split(delimiter)
         .filter(isAbsolute)
-        .flatMap((one) => (existsSync(one) ? [real(one)] : [])),
+        .flatMap((one) => (existsSync(one) ? [realOf(one)] : [])),
     ),
   ].filter((one) => one !== root && isWithin(one, root) && !except.some((other) => isWithin(one, other) || isWithin(other, one)))
   const found = [...new Set(folders.flatMap((folder) => [prefixOf(folder, root), ...targetsOf(folder, root)]))]
@@ -78,7 +78,7 @@ function prefixOf(folder: string, root: string): string {
 
 function storeOf(path: string, root: string): string | undefined {
   const store = stores.map((name) => join(root, name)).find((name) => isWithin(path, name))
-  return store === undefined || !existsSync(store) ? undefined : real(store)
+  return store === undefined || !existsSync(store) ? undefined : realOf(store)
 }
 
 /** @returns what the links in a folder with commands need */
@@ -87,7 +87,7 @@ function targetsOf(folder: string, root: string): string[] {
   return links.slice(0, MOST_LINKS).flatMap(({ name }) => {
     const at = join(folder, name)
     if (!existsSync(at)) return []
-    const target = real(at)
+    const target = realOf(at)
     if (isWithin(target, folder) || !isWithin(target, root) || !isProgram(target)) return []
     const prefix = storeOf(target, root) ?? prefixOf(dirname(target), root)
     return [prefix === dirname(target) && relative(root, prefix).split(sep).length < 2 ? target : prefix]
@@ -102,8 +102,4 @@ function isProgram(path: string): boolean {
 /** Package managers keep such files at the top of their folder, not among the packages. */
 function secretsIn(folder: string): string[] {
   return entriesIn(folder).flatMap((entry) => (secretNames.test(entry.name) && !entry.isSymbolicLink() ? [join(folder, entry.name)] : []))
-}
-
-function real(path: string): string {
-  return existsSync(path) ? realpathSync(path) : path
 }

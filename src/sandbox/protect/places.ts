@@ -1,7 +1,8 @@
 /** Decides which folders can be a workspace, and resolves the symbolic links in the paths of a sandbox. */
 
-import { existsSync, realpathSync, statSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
 import { isAbsolute, sep } from 'node:path'
+import { realOf } from '../../kit/proc.ts'
 
 export type Places = { readonly workspace: string; readonly home: string; readonly stateHome: string }
 
@@ -15,7 +16,7 @@ export function resolvePlaces(
   const no = (why: string) => ({ ok: false as const, missing: `workspace ${JSON.stringify(asked.workspace)}: ${why}` })
   if (!isAbsolute(asked.workspace)) return no('the path is not absolute; give the whole path')
   if (!statSync(asked.workspace, { throwIfNoEntry: false })?.isDirectory()) return no('the folder does not exist; create it first')
-  const places = { workspace: realpathSync(asked.workspace), home: real(asked.home), stateHome: real(asked.stateHome) }
+  const places = { workspace: realpathSync(asked.workspace), home: realOf(asked.home), stateHome: realOf(asked.stateHome) }
   const why = whyNoWorkspace(places)
   return why === undefined ? { ok: true, places } : no(why)
 }
@@ -32,8 +33,4 @@ export function whyNoWorkspace({ workspace, home, stateHome }: Places): string |
 /** Returns true for the folder itself, too. */
 export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
-}
-
-function real(path: string): string {
-  return existsSync(path) ? realpathSync(path) : path
 }

@@ -1,13 +1,13 @@
 /** Defines the tools discover, which finds skills and documents of the project by an intent, and skill, which reads a skill. */
 
-import type { Schema } from '../../runtime/port.ts'
-import { done, fail, type ToolKind } from '../tool-kind.ts'
+import type { Schema, ToolResult } from '../../runtime/port.ts'
+import { done, type ToolKind } from '../tool-kind.ts'
 
 export type ProjectDeps = {
   /** Returns a line for each hit, the best first. */
   readonly discover: (intent: string) => Promise<readonly string[]>
   /** Returns the text of a skill or of one of its files, or why there is none. */
-  readonly skill: (name: string) => Promise<{ readonly ok: boolean; readonly text: string }>
+  readonly skill: (name: string) => Promise<ToolResult>
 }
 
 export type ProjectTool = ToolKind<Schema, ProjectDeps>
@@ -40,8 +40,5 @@ export const skill = {
   timeoutMs: 30_000,
   idempotent: true,
   touches: () => [],
-  run: async ({ name }, _context, { skill: read }) => {
-    const { ok, text } = await read(name)
-    return ok ? done(text) : fail(text)
-  },
+  run: async ({ name }, _context, { skill: read }) => await read(name),
 } as const satisfies ToolKind<typeof named, ProjectDeps>

@@ -13,6 +13,7 @@ import { questionFold } from '../../../host/changes/change-lines.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { fetchFolder, isRemote } from '../../../host/toolset/guests/folders/fetch-folder.ts'
 import { differenceOf, type FolderBook, type GuestFolder, type SoundFolder } from '../../../host/toolset/guests/folders/folder-book.ts'
+import { atEnd } from '../../../kit/errors.ts'
 import { cut, flat, visible } from '../../../kit/text.ts'
 import type { ChangeSet } from '../../../runtime/changes.ts'
 import { type Arguments, command, type Flags, type HomeNames } from '../../args/command.ts'
@@ -20,7 +21,6 @@ import { jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes } from '../../exit.ts'
 
 type Named = { readonly name: string }
-type InBook<C extends Named, B extends FolderBook<C>> = { readonly book: B; readonly folder: SoundFolder<C> }
 
 /** `sample` is a name for the examples, `sources` what can be installed. */
 type FolderCommands<Content extends Named, Book extends FolderBook<Content>> = {
@@ -38,7 +38,7 @@ type FolderCommands<Content extends Named, Book extends FolderBook<Content>> = {
   notice?(folder: SoundFolder<Content>): string | undefined
 }
 
-export const yesFlag = { yes: { type: 'boolean', about: 'Approve it without a question' } } as const satisfies Flags
+const flags = { yes: { type: 'boolean', about: 'Approve it without a question' }, ...jsonFlag } as const satisfies Flags
 
 /** Puts a text of somebody else on one line. */
 export function line(text: string): string {
@@ -56,72 +56,64 @@ export async function confirmed(ask: AskPerson | undefined, question: string): P
   return ask && /^y(es)?$/i.test((await ask(question))?.trim() ?? '')
 }
 
-/** Prints what the folder may do, and what changed since it was approved. */
-function print<C extends Named, B extends FolderBook<C>>(
-  kind: FolderCommands<C, B>,
-  context: CliContext,
-  { book, folder }: InBook<C, B>,
-): void {
-  const { stdout } = context.process
-  for (const each of kind.describe(folder, book)) stdout.write(`${each}\n`)
-  printDifference(context, differenceOf(book, folder))
-}
-
 type ApprovalFlags = { readonly yes?: boolean; readonly json?: boolean }
+type Copying = ApprovalFlags & { readonly from: string; readonly replace?: string | undefined }
 
-/** Shows what the folder may do, and asks. @returns false when nobody can be asked. @throws CliExit after a no */
-async function approved<C extends Named, B extends FolderBook<C>>(
-  kind: FolderCommands<C, B>,
-  context: CliContext,
-  { book, folder, yes = false, json = false }: InBook<C, B> & ApprovalFlags,
-): Promise<boolean> {
-  const { stdout } = context.process
-  if (json) stdout.write(`${JSON.stringify(kind.facts(folder, book))}\n`)
-  else print(kind, context, { book, folder })
-  const name = visible(folder.name)
-  const answer = yes || (json ? undefined : await confirmed(terminalPrompt(context), `Approve exactly these files of ${name}? [y/N] `))
-  if (answer === undefined) return false
-  if (!answer) throw new CliExit(exitCodes.denied, `error: ${name} was not approved`)
-  await book.approve(folder.name, folder.files.digest)
-  if (!json) stdout.write(`approved: ${name}\n`)
-  return true
-}
+function createApproval<C extends Named, B extends FolderBook<C>>(kind: FolderCommands<C, B>) {
+  type Shown = { readonly book: B; readonly folder: SoundFolder<C> }
 
-type Copying = ApprovalFlags & { readonly from: string; readonly replace?: string }
-
-/** Copies a folder into the home, in place of the one of the name `replace`, and asks whether it may be used. */
-async function copied<C extends Named, B extends FolderBook<C>>(
-  kind: FolderCommands<C, B>,
-  context: CliContext,
-  { from, replace, ...given }: Copying,
-): Promise<void> {
-  const book = await kind.open(context)
-  const place = mkdtempSync(join(tmpdir(), `braidclaw-${kind.noun}-`))
-  let name: string
-  try {
-    const fetched = isRemote(from) ? await fetchFolder(loadSetup(context), from, join(place, kind.noun)) : from
-    name = await book.install(fetched, from, replace)
-  } finally {
-    rmSync(place, { recursive: true, force: true })
+  /** Prints what the folder may do, and what changed since it was approved. */
+  function print(context: CliContext, { book, folder }: Shown): void {
+    for (const each of kind.describe(folder, book)) context.process.stdout.write(`${each}\n`)
+    printDifference(context, differenceOf(book, folder))
   }
-  const folder = book.sound(name)
-  const { stdout, stderr } = context.process
-  if (!given.json) stdout.write(`installed: ${folder.folder}\n`)
-  if (folder.state === 'approved' && !given.json) stdout.write('it is approved already, with exactly these files\n')
-  else if (!(await approved(kind, context, { book, folder, ...given })))
-    stderr.write(
-      `it ${kind.noun === 'skill' ? 'is not used' : 'does not run'} yet; approve it with: braidclaw ${kind.noun} approve ${name}\n`,
-    )
-}
 
-export function folderCommands<C extends Named, B extends FolderBook<C>>(kind: FolderCommands<C, B>) {
-  const { noun, sample } = kind
-  const args = { name: { type: 'text', about: `The name of the ${noun}`, complete: kind.names } } as const satisfies Arguments
-  const flags = { ...yesFlag, ...jsonFlag }
-  const open = async (context: CliContext, named: string) => {
+  /** Shows what the folder may do, and asks. @returns false when nobody can be asked. @throws CliExit after a no */
+  async function approved(context: CliContext, { book, folder, yes, json = false }: Shown & ApprovalFlags): Promise<boolean> {
+    const { stdout } = context.process
+    if (json) stdout.write(`${JSON.stringify(kind.facts(folder, book))}\n`)
+    else print(context, { book, folder })
+    const name = visible(folder.name)
+    const answer = yes || (json ? undefined : await confirmed(terminalPrompt(context), `Approve exactly these files of ${name}? [y/N] `))
+    if (answer === undefined) return false
+    if (!answer) throw new CliExit(exitCodes.denied, `error: ${name} was not approved`)
+    await book.approve(folder.name, folder.files.digest)
+    if (!json) stdout.write(`approved: ${name}\n`)
+    return true
+  }
+
+  async function installed(context: CliContext, book: B, { from, replace }: Copying): Promise<string> {
+    if (!isRemote(from)) return await book.install(from, from, replace)
+    const place = mkdtempSync(join(tmpdir(), `braidclaw-${kind.noun}-`))
+    using _end = atEnd(() => rmSync(place, { recursive: true, force: true }))
+    return await book.install(await fetchFolder(loadSetup(context), from, join(place, kind.noun)), from, replace)
+  }
+
+  /** Copies a folder into the home, in place of the one of the name `replace`, and asks whether it may be used. */
+  async function copied(context: CliContext, { from, replace, ...given }: Copying): Promise<void> {
+    const { stdout, stderr } = context.process
+    const book = await kind.open(context)
+    const folder = book.sound(await installed(context, book, { from, replace }))
+    if (!given.json) stdout.write(`installed: ${folder.folder}\n`)
+    if (folder.state === 'approved' && !given.json) stdout.write('it is approved already, with exactly these files\n')
+    else if (!(await approved(context, { book, folder, ...given }))) {
+      const state = kind.noun === 'skill' ? 'is not used' : 'does not run'
+      stderr.write(`it ${state} yet; approve it with: braidclaw ${kind.noun} approve ${folder.name}\n`)
+    }
+  }
+
+  async function open(context: CliContext, named: string) {
     const book = await kind.open(context)
     return { book, name: (await kind.nameIn?.(book, named, context)) ?? named }
   }
+
+  return { open, print, approved, copied }
+}
+
+export function folderCommands<C extends Named, B extends FolderBook<C>>(kind: FolderCommands<C, B>) {
+  const { noun, sample, sources } = kind
+  const { open, print, approved, copied } = createApproval(kind)
+  const args = { name: { type: 'text', about: `The name of the ${noun}`, complete: kind.names } } as const satisfies Arguments
   /** Makes a command that changes what is kept of one folder. */
   const change = (does: string, work: (book: B, name: string) => Promise<unknown>, done: string) =>
     command({
@@ -143,7 +135,7 @@ export function folderCommands<C extends Named, B extends FolderBook<C>>(kind: F
         const { book, name } = await open(context, named)
         if (json) return void context.process.stdout.write(`${JSON.stringify(kind.facts(book.find(name), book))}\n`)
         const folder = book.sound(name)
-        print(kind, context, { book, folder })
+        print(context, { book, folder })
         const notice = kind.notice?.(folder)
         if (notice !== undefined) context.process.stdout.write(`${notice}\n`)
       },
@@ -156,19 +148,28 @@ export function folderCommands<C extends Named, B extends FolderBook<C>>(kind: F
       ],
       async run(context, given, { name: named }) {
         const { book, name } = await open(context, named)
-        if (await approved(kind, context, { book, folder: book.sound(name), ...given })) return
+        if (await approved(context, { book, folder: book.sound(name), ...given })) return
         const how = `braidclaw ${noun} approve ${visible(named)} --yes`
         throw new CliExit(exitCodes.approval_needed, `error: nobody can be asked here; approve it with: ${how}`)
       },
     }),
-    install: installCommand(kind, flags),
+    install: command({
+      ...{ flags, args: { source: { type: 'text', about: sources } }, exits: [3] },
+      examples: [
+        [`./${sample}`, 'copies the folder, shows what it may do, and asks'],
+        [`./${sample} --yes`, 'approves it, too'],
+        [`git+https://example.org/${sample}.git#v1.0`, 'one commit of a repository'],
+        [`npm:${sample}@1.0.0`, 'a package, without its scripts'],
+      ],
+      run: (context, given, { source: from }) => copied(context, { ...given, from: isRemote(from) ? from : resolve(context.cwd, from) }),
+    }),
     update: command({
       ...{ flags, args, exits: [3] },
       examples: [[sample, 'fetches it again from where it came, shows what changed, and asks']],
       async run(context, given, { name: named }) {
         const { book, name } = await open(context, named)
         const { entry } = book.find(name)
-        if (entry?.source !== undefined) return copied(kind, context, { ...given, from: entry.source, replace: name })
+        if (entry?.source !== undefined) return copied(context, { ...given, from: entry.source, replace: name })
         throw commandError(`${visible(named)} was not installed by a command; change its files, then approve it`)
       },
     }),
@@ -176,20 +177,4 @@ export function folderCommands<C extends Named, B extends FolderBook<C>>(kind: F
     enable: change('it is used again', (book, name) => book.enable(name, true), 'enabled'),
     disable: change('it is not used any more', (book, name) => book.enable(name, false), 'disabled'),
   }
-}
-
-function installCommand<C extends Named, B extends FolderBook<C>>(kind: FolderCommands<C, B>, flags: typeof yesFlag & typeof jsonFlag) {
-  const { sample } = kind
-  return command({
-    ...{ flags, exits: [3] },
-    args: { source: { type: 'text', about: kind.sources } },
-    examples: [
-      [`./${sample}`, 'copies the folder, shows what it may do, and asks'],
-      [`./${sample} --yes`, 'approves it, too'],
-      [`git+https://example.org/${sample}.git#v1.0`, 'one commit of a repository'],
-      [`npm:${sample}@1.0.0`, 'a package, without its scripts'],
-    ],
-    run: (context, given, { source }) =>
-      copied(kind, context, { ...given, from: isRemote(source) ? source : resolve(context.cwd, source) }),
-  })
 }

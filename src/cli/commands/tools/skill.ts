@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { CliContext } from '../../../channels/terminal/context.ts'
+import { skillName } from '../../../discovery/skill-files.ts'
 import type { SkillFinding, SkillReview } from '../../../discovery/skill-review.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { workspaceOf } from '../../../host/setup/workspace-folder.ts'
@@ -82,14 +83,8 @@ function findingLines({ suspicious, faults }: SkillReview): readonly string[] {
 }
 
 const common = folderCommands<SkillContent, Skills>({
-  noun: 'skill',
-  names: 'skills',
-  sample: 'pdf-forms',
+  ...{ noun: 'skill', names: 'skills', sample: 'pdf-forms', open, nameIn, describe, facts },
   sources: 'A folder with a SKILL.md, git+URL#REF:FOLDER or npm:NAME@VERSION',
-  open,
-  nameIn,
-  describe,
-  facts,
 })
 export const { show, approve, update, remove, install: add } = common
 
@@ -99,7 +94,8 @@ export const lint = command({
   examples: [['./pdf-forms', 'its faults, and what in it is suspicious; exit 1 when there is any']],
   async run(context, { json = false }, { path }) {
     const skills = await open(context)
-    const name = existsSync(resolve(context.cwd, path)) ? skills.nameOf(resolve(context.cwd, path)) : await nameIn(skills, path, context)
+    const folder = resolve(context.cwd, path)
+    const name = existsSync(folder) ? skills.nameOf(folder) : await nameIn(skills, path, context)
     const review = skills.review(skills.inspect(name).folder)
     const lines = findingLines(review)
     if (json) context.process.stdout.write(`${JSON.stringify(review)}\n`)
@@ -123,8 +119,7 @@ export const create = command({
   args: { name: { type: 'text', about: 'Name of the skill and of its folder' } },
   examples: [['pdf-forms', 'a folder here, with a SKILL.md and a script']],
   run(context, _flags, { name }) {
-    if (!/^(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*$/.test(name))
-      throw usageError(`${JSON.stringify(name)} is not a name: small letters, digits and "-", 64 at most`)
+    if (!skillName.test(name)) throw usageError(`${quote(name)} is not a name: small letters, digits and "-", 64 at most`)
     const folder = resolve(context.cwd, name)
     if (existsSync(folder)) throw commandError(`${folder} is there already; nothing was written`)
     mkdirSync(join(folder, 'scripts'), { recursive: true })

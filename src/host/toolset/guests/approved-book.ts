@@ -8,17 +8,9 @@ import { openLibc } from '../../../workspace/changes/tree/libc.ts'
 import { createTurns } from '../../../workspace/changes/turns.ts'
 import { FailureError } from '../../failure.ts'
 
-/** `noun` is one of the things, such as `plugin`; `isEntry` checks one value of the file. */
-type BookOptions<Entry> = {
-  readonly home: string
-  readonly file: string
-  readonly noun: string
-  readonly isEntry: (entry: unknown) => entry is Entry
-}
+type BookOptions<Entry> = Readonly<{ home: string; file: string; noun: string; isEntry: (entry: unknown) => entry is Entry }>
 
-export type ApprovedBook<Entry> = ReturnType<typeof openApprovedBook<Entry>>
-
-/** The file and its folder need not exist. */
+/** The file and its folder need not exist. `noun` is one of the things, such as `plugin`; `isEntry` checks one value of the file. */
 export function openApprovedBook<Entry>({ home, file, noun, isEntry }: BookOptions<Entry>) {
   /** @throws FailureError when the file is damaged: then nothing is approved, and nothing overwrites it */
   function read(): Map<string, Entry> {
@@ -33,14 +25,12 @@ export function openApprovedBook<Entry>({ home, file, noun, isEntry }: BookOptio
   return {
     read,
     /** Lets one process at a time change the entries, because two that write at once would undo each other's change. */
-    async change<T>(work: (book: Map<string, Entry>) => T): Promise<T> {
-      return await createTurns(home, openLibc).take(async () => {
+    change: (work: (book: Map<string, Entry>) => void): Promise<void> =>
+      createTurns(home, openLibc).take(async () => {
         const book = read()
-        const result = work(book)
+        work(book)
         replaceFile(file, `${JSON.stringify(Object.fromEntries(book), null, 1)}\n`)
-        return result
-      })
-    },
+      }),
   }
 }
 

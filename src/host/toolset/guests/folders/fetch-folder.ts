@@ -3,6 +3,8 @@
 import { mkdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import { isInside } from '../../../../discovery/text-files.ts'
+import { attempt } from '../../../../kit/errors.ts'
 import { isObject, parseJson } from '../../../../kit/json.ts'
 import { cut, quote, visible } from '../../../../kit/text.ts'
 import { ownRemote, type Transfer } from '../../../../security/command/transfer.ts'
@@ -33,10 +35,8 @@ export async function fetchFolder(setup: Setup, source: string, to: string): Pro
   const tar = address.startsWith('npm:') ? await fromNpm(setup, address) : await fromGit(setup, address, `${to}.git`)
   mkdirSync(to, { recursive: true, mode: 0o700 })
   unpackTar(tar, to)
-  try {
-    const folder = realpathSync(join(to, inner))
-    if (`${folder}/`.startsWith(`${realpathSync(to)}/`)) return folder
-  } catch {}
+  const folder = attempt(() => realpathSync(join(to, inner)))
+  if (folder !== undefined && isInside(realpathSync(to), folder)) return folder
   throw fail(source, `it has no folder ${quote(inner)}`)
 }
 
@@ -51,14 +51,14 @@ async function fromNpm(setup: Setup, source: string): Promise<Buffer> {
   const registry = URL.parse(setup.context.env.npm_config_registry || 'https://registry.npmjs.org/')
   if (registry === null) throw fail(source, 'npm_config_registry is not an address')
   const { get } = createGuardedFetch({
-    judgeUrl: ({ url, method }) =>
-      URL.parse(url)?.origin === registry.origin
-        ? judgeUrl({ url, method, policy })
-        : {
-            ok: false,
-            rule: 'url.redirect',
-            reason: `${quote(url)} is not at ${registry.origin}, and an installation goes to no other host`,
-          },
+    judgeUrl({ url, method }) {
+      if (URL.parse(url)?.origin === registry.origin) return judgeUrl({ url, method, policy })
+      return {
+        ok: false,
+        rule: 'url.redirect',
+        reason: `${quote(url)} is not at ${registry.origin}, and an installation goes to no other host`,
+      }
+    },
     judgeAddress: ({ host, ip }) => judgeConnection({ host, ip, allowedDomains: policy.allowedDomains }),
     maxBytes: mostBytes,
     timeoutMs,
@@ -78,11 +78,9 @@ async function fromNpm(setup: Setup, source: string): Promise<Buffer> {
   const archive = await read(dist.tarball)
   const digest = `sha512-${new Bun.CryptoHasher('sha512').update(archive).digest('base64')}`
   if (!dist.integrity.split(' ').includes(digest)) throw fail(source, 'the archive is not the one whose digest the registry names')
-  try {
-    return gunzipSync(archive, { maxOutputLength: 4 * mostBytes })
-  } catch {
-    throw fail(source, 'the archive is damaged, or too long when it is unpacked')
-  }
+  const tar = attempt(() => gunzipSync(archive, { maxOutputLength: 4 * mostBytes }))
+  if (tar === undefined) throw fail(source, 'the archive is damaged, or too long when it is unpacked')
+  return tar
 }
 
 /** Fetches one commit by the rules of git outside the sandbox, into a repository of its own, and lets git pack its files. */

@@ -3,12 +3,13 @@
  * installs and removes them. What is used is a private copy of the files that were approved.
  */
 
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, lstatSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { isObject } from '../../../../kit/json.ts'
+import { entriesIn } from '../../../../kit/proc.ts'
 import { didYouMean, quote } from '../../../../kit/text.ts'
 import type { Change, ChangeSet, EntryState } from '../../../../runtime/changes.ts'
-import { FailureError } from '../../../failure.ts'
+import { FailureError, orFailure } from '../../../failure.ts'
 import { openApprovedBook } from '../approved-book.ts'
 import { copyFolder, type FileDigests, type FolderFiles, readFolderFiles } from './folder-files.ts'
 
@@ -97,7 +98,6 @@ export function openFolderBook<Content extends { readonly name: string }>(kind: 
         // The copy of what was approved is what a later approval compares with.
         const earlier = replace === undefined ? undefined : inspect(name)
         if (earlier?.state === 'approved') copyOf(folder, earlier.files)
-        mkdirSync(root, { recursive: true, mode: 0o700 })
         const draft = join(root, `.new-${crypto.randomUUID()}`)
         copyFolder(from, draft, files.digest)
         rmSync(folder, { recursive: true, force: true })
@@ -121,6 +121,10 @@ function createReader<Content extends { readonly name: string }>(
   readBook: () => ReadonlyMap<string, Entry>,
 ) {
   const known = new Map<string, FolderFiles>()
+  const names = () =>
+    entriesIn(root)
+      .flatMap((entry) => (entry.isDirectory() && !entry.name.startsWith('.') ? [entry.name] : []))
+      .toSorted()
   const copyPath = (digest: string) => join(home, 'run', `${noun}s`, digest)
 
   function inspect(name: string, book = readBook()): GuestFolder<Content> {
@@ -128,24 +132,21 @@ function createReader<Content extends { readonly name: string }>(
     const [entry, read] = [book.get(name), readFolderFiles(folder, known.get(name))]
     known.set(name, read)
     const facts = { name, folder, entry }
-    try {
-      const { manifest, files } = check(folder, '', read)
-      if (manifest.name !== name && !isAbsolute(name)) {
-        const problem = `its manifest says name = ${quote(manifest.name)}, and its folder is called ${quote(name)}; rename one of them`
-        return { ...facts, state: 'broken', problems: [problem] }
-      }
-      const changed = entry?.approved !== undefined && entry.approved.digest !== files.digest
-      const state = !entry?.approved ? 'not approved' : changed ? 'changed' : entry.enabled ? 'approved' : 'disabled'
-      return { ...facts, state, manifest, files }
-    } catch (error) {
-      if (error instanceof FailureError) return { ...facts, state: 'broken', problems: error.problems }
-      throw error
+    const checked = orFailure(() => check(folder, '', read))
+    if (checked instanceof FailureError) return { ...facts, state: 'broken', problems: checked.problems }
+    const { manifest, files } = checked
+    if (manifest.name !== name && !isAbsolute(name)) {
+      const problem = `its manifest says name = ${quote(manifest.name)}, and its folder is called ${quote(name)}; rename one of them`
+      return { ...facts, state: 'broken', problems: [problem] }
     }
+    const changed = entry?.approved !== undefined && entry.approved.digest !== files.digest
+    const state = !entry?.approved ? 'not approved' : changed ? 'changed' : entry.enabled ? 'approved' : 'disabled'
+    return { ...facts, state, manifest, files }
   }
 
   /** @throws FailureError `usage` when there is none of that name */
   function find(name: string): GuestFolder<Content> {
-    const there = names(root)
+    const there = names()
     if (there.includes(name) || isAbsolute(name)) return inspect(name)
     const all = there.length === 0 ? `there are none in ${root}` : `there are: ${there.join(', ')}`
     throw new FailureError('usage', `no ${noun} ${quote(name)}${didYouMean(name, there) || `; ${all}`}`)
@@ -160,10 +161,7 @@ function createReader<Content extends { readonly name: string }>(
     sound(name: string): SoundFolder<Content> {
       const found = find(name)
       if (found.state !== 'broken') return found
-      throw new FailureError(
-        'error',
-        found.problems.map((problem) => `${noun} ${name}: ${problem}`),
-      )
+      throw failure(`${noun} ${name}`, ...found.problems)
     },
     /** Returns the private copy of exactly these files. @throws FailureError when they cannot be copied */
     copyOf(folder: string, { digest }: WholeFiles): string {
@@ -179,17 +177,16 @@ function createReader<Content extends { readonly name: string }>(
     /** Looks at every installed folder, or only at those that are approved and enabled. */
     list(of: 'all' | 'enabled' = 'all'): readonly GuestFolder<Content>[] {
       const book = readBook()
-      const wanted = of === 'all' ? names(root) : [...book].flatMap(([name, { enabled, approved }]) => (enabled && approved ? [name] : []))
+      const wanted = of === 'all' ? names() : [...book].flatMap(([name, { enabled, approved }]) => (enabled && approved ? [name] : []))
       return wanted.map((name) => inspect(name, book))
     },
   }
 }
 
+type Copies = { copyPath(digest: string): string }
+
 /** Returns what changed since the approval; undefined for a folder that was never approved. */
-export function differenceOf(
-  { copyPath }: { copyPath(digest: string): string },
-  { folder, entry, files }: SoundFolder<unknown>,
-): ChangeSet | undefined {
+export function differenceOf({ copyPath }: Copies, { folder, entry, files }: SoundFolder<unknown>): ChangeSet | undefined {
   if (entry?.approved === undefined) return undefined
   const { digest, files: before } = entry.approved
   const paths = [...new Set([...Object.keys(before), ...Object.keys(files.files)])].filter((path) => before[path] !== files.files[path])
@@ -208,16 +205,8 @@ function stateOf(known: string | undefined): EntryState | undefined {
   return kind === 'l' ? { kind: 'link', mode: 0o777, target: sha256 } : { kind: 'file', mode: kind === 'x' ? 0o755 : 0o644, sha256 }
 }
 
-function names(root: string): readonly string[] {
-  if (!existsSync(root)) return []
-  const folders = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
-  return folders.map(({ name }) => name).toSorted()
-}
-
 /** Makes one error of several problems, each with the same beginning. */
 export function failure(as: string, ...problems: readonly string[]): FailureError {
-  return new FailureError(
-    'error',
-    problems.map((problem) => (as === '' ? problem : `${as}: ${problem}`)),
-  )
+  const says = problems.map((problem) => (as === '' ? problem : `${as}: ${problem}`))
+  return new FailureError('error', says)
 }

@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import {
   chmodSync,
+  constants,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -101,4 +102,13 @@ test('a copy has the same digest, and a file that changes meanwhile leaves no co
   expect(readdirSync(join(at.root, 'copies'))).toEqual(['one'])
   expect(readFileSync(join(to, 'manifest.toml'), 'utf8')).toBe('x')
   expect(existsSync(join(at.root, 'copies', 'two'))).toBe(false)
+})
+
+test('the flags with which a file is read open no link, and wait for no FIFO', () => {
+  using at = stage()
+  const flag = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  symlinkSync('manifest.toml', join(at.folder, 'link'))
+  expect(() => readFileSync(join(at.folder, 'link'), { flag })).toThrow('ELOOP')
+  Bun.spawnSync(['mkfifo', join(at.folder, 'fifo')])
+  expect(readFileSync(join(at.folder, 'fifo'), { flag })).toHaveLength(0)
 })

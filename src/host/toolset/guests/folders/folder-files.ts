@@ -1,21 +1,8 @@
 /** Reads the files of a plugin or skill with their digests, refuses what neither needs, and copies them. It runs nothing. */
 
-import {
-  closeSync,
-  constants,
-  cpSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-} from 'node:fs'
+import { constants, cpSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, renameSync, rmSync } from 'node:fs'
 import { dirname, isAbsolute, join, sep } from 'node:path'
-import { errorText } from '../../../../kit/errors.ts'
+import { atEnd, attempt, errorText } from '../../../../kit/errors.ts'
 import { canonical } from '../../../../kit/json.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import { grouped, quote } from '../../../../kit/text.ts'
@@ -84,25 +71,18 @@ function assertInside(root: string, path: string): void {
   const target = readlinkSync(join(root, path))
   const leads = `the link ${quote(path)} leads to ${quote(target)}`
   if (isAbsolute(target)) throw new Refusal(`${leads}, out of its folder; replace it by a copy`)
-  let real: string
-  try {
-    real = realpathSync(join(root, path))
-  } catch {
-    throw new Refusal(`${leads}, which does not exist; remove it`)
-  }
+  const real = attempt(() => realpathSync(join(root, path)))
+  if (real === undefined) throw new Refusal(`${leads}, which does not exist; remove it`)
   if (!real.startsWith(root + sep)) throw new Refusal(`${leads}, out of its folder; replace it by a copy`)
 }
+
+/** Opens no link, and waits for no FIFO that has taken the place of the file. */
+const ownFile = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 function digestOf(folder: string, { path, kind }: Entry): string {
   const at = join(folder, path)
   if (kind === 'link') return `l ${sha256(readlinkSync(at))}`
-  // It opens no link, and waits for no FIFO that has taken the place of the file.
-  const file = openSync(at, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  try {
-    return `${kind === 'program' ? 'x' : '-'} ${sha256(readFileSync(file))}`
-  } finally {
-    closeSync(file)
-  }
+  return `${kind === 'program' ? 'x' : '-'} ${sha256(readFileSync(at, { flag: ownFile }))}`
 }
 
 /**
@@ -111,14 +91,11 @@ function digestOf(folder: string, { path, kind }: Entry): string {
  */
 export function copyFolder(from: string, to: string, digest: string): void {
   const draft = join(dirname(to), `.new-${crypto.randomUUID()}`)
-  try {
-    mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
-    cpSync(from, draft, { recursive: true, verbatimSymlinks: true, filter: (path) => path !== join(from, '.git') })
-    const copied = readFolderFiles(draft)
-    const why = !copied.ok ? copied.why : copied.digest === digest ? undefined : 'its files changed while they were copied; try again'
-    if (why !== undefined) throw new FailureError('error', `${from} cannot be copied: ${why}`)
-    renameSync(draft, to)
-  } finally {
-    rmSync(draft, { recursive: true, force: true })
-  }
+  using _end = atEnd(() => rmSync(draft, { recursive: true, force: true }))
+  mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
+  cpSync(from, draft, { recursive: true, verbatimSymlinks: true, filter: (path) => path !== join(from, '.git') })
+  const copied = readFolderFiles(draft)
+  const why = !copied.ok ? copied.why : copied.digest === digest ? undefined : 'its files changed while they were copied; try again'
+  if (why !== undefined) throw new FailureError('error', `${from} cannot be copied: ${why}`)
+  renameSync(draft, to)
 }

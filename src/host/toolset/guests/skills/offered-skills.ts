@@ -4,7 +4,9 @@ import { join, relative } from 'node:path'
 import { type FoundSkill, readSkills } from '../../../../discovery/skill-files.ts'
 import { findFiles, isInside, openTextFiles } from '../../../../discovery/text-files.ts'
 import { didYouMean, flat, quote, visible, visibleLines } from '../../../../kit/text.ts'
+import type { ToolResult } from '../../../../runtime/port.ts'
 import type { SpawnPlan } from '../../../../tools/process.ts'
+import { done, fail } from '../../../../tools/tool-kind.ts'
 import type { Setup } from '../../../api.ts'
 import { openProjectFiles } from '../../../setup/project-files.ts'
 import { openSkills, skillRoots } from './skills.ts'
@@ -39,9 +41,8 @@ export async function offerSkills(setup: Setup, workspace: string) {
 
   /** Gives the folder of the approved files a place that no machine has. */
   function scriptsOf({ skill: { name, skillDir } }: FoundSkill) {
-    const scripts = skillScripts(skillDir)
-    if (scripts.ok && !/^[\w-]{1,64}$/.test(name)) return { ok: false as const, why: 'its name is not that of a folder' }
-    return scripts.ok ? { ...scripts, place: `/skills/${name}` } : scripts
+    if (!/^[\w-]{1,64}$/.test(name)) return { ok: false as const, why: 'its name is not that of a folder' }
+    return { ...skillScripts(skillDir), place: `/skills/${name}` }
   }
 
   /** Returns the body below a line with the name, the folder and the files of the skill. */
@@ -60,8 +61,8 @@ export async function offerSkills(setup: Setup, workspace: string) {
     const path = relative(workspace, join(skillDir, file))
     const isProject = found.source === 'project' && isInside(skillDir, join(skillDir, file))
     const read = isProject ? openProjectFiles(setup, workspace).readText(path, range) : openTextFiles(skillDir).readText(file, range)
-    if (!read.ok) return { ok: false, text: read.message }
-    return { ok: true, text: `${shown(found, read.text)}${read.more ? `\n[cut: the file has ${read.size} bytes]` : ''}` }
+    if (!read.ok) return fail(read.message)
+    return done(`${shown(found, read.text)}${read.more ? `\n[cut: the file has ${read.size} bytes]` : ''}`)
   }
 
   return {
@@ -73,15 +74,15 @@ export async function offerSkills(setup: Setup, workspace: string) {
       return lines.length === 0 || maxBytes === 0 ? undefined : setup.redactor.text([heading, ...fitting(lines, maxBytes)].join('\n'))
     },
     /** Reads NAME or NAME/FILE. */
-    read(asked: string): { readonly ok: boolean; readonly text: string } {
+    read(asked: string): ToolResult {
       const [name = '', ...file] = asked.trim().split('/')
       const found = skills.find(({ skill }) => skill.name === name)
       const near = didYouMean(name, names)
-      if (!found) return { ok: false, text: `no skill ${quote(name)}${near || '; discover finds skills by what is to be done'}` }
+      if (!found) return fail(`no skill ${quote(name)}${near || '; discover finds skills by what is to be done'}`)
       // It may have changed since the conversation began.
       const { usable, why = '' } = skillState(found.skill.skillDir)
-      if (!usable) return { ok: false, text: why }
-      return file.length === 0 ? { ok: true, text: textOf(found) } : readFile(found, file.join('/'))
+      if (!usable) return fail(why)
+      return file.length === 0 ? done(textOf(found)) : readFile(found, file.join('/'))
     },
     /** Shows a command the folders of the skills that it names, read-only. */
     shownTo<Plan extends Pick<SpawnPlan, 'argv' | 'readablePaths'>>(plan: Plan): Plan {

@@ -3,31 +3,24 @@
  * project has. A changed file of an added skill disables it.
  */
 
-import { existsSync, readlinkSync, realpathSync } from 'node:fs'
+import { readlinkSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { createTrust } from '../../../../config/trust.ts'
 import { loadSkillParser, maxSkillBytes, type ParseSkill, readSkills, type Skill } from '../../../../discovery/skill-files.ts'
 import { reviewSkill, type SkillFile, type SkillReview } from '../../../../discovery/skill-review.ts'
 import { isInside, openTextFiles } from '../../../../discovery/text-files.ts'
+import { realOf } from '../../../../kit/proc.ts'
 import { grouped, visible } from '../../../../kit/text.ts'
 import { quoteText } from '../../../../security/command/syntax/quote.ts'
 import type { Setup } from '../../../api.ts'
-import { FailureError } from '../../../failure.ts'
+import { FailureError, orFailure } from '../../../failure.ts'
 import { openProjectFiles } from '../../../setup/project-files.ts'
 import { skillFolders } from '../../../setup/workspace-folder.ts'
 import { type FolderBook, failure, openFolderBook } from '../folders/folder-book.ts'
 import { readFolderFiles } from '../folders/folder-files.ts'
 
 /** `usable`: its text may instruct the model; otherwise it is data. `why` says what to do about a skill that may not. */
-export type SkillState = {
-  readonly origin: 'own' | 'added' | 'project' | 'elsewhere'
-  readonly state: 'own' | 'trusted' | 'not trusted' | 'not added' | 'approved' | 'disabled' | 'changed' | 'not approved' | 'broken'
-  readonly usable: boolean
-  readonly why?: string
-}
-
-/** `folder` has exactly the approved files and may be mounted read-only. */
-export type SkillScripts = { readonly ok: true; readonly folder: string } | { readonly ok: false; readonly why: string }
+type SkillState = Readonly<{ origin: 'own' | 'added' | 'project' | 'elsewhere'; state: string; usable: boolean; why?: string }>
 
 export type Skills = Awaited<ReturnType<typeof openSkills>>
 
@@ -39,15 +32,14 @@ export async function openSkills(setup: Setup, workspace: string) {
   const parse = await loadSkillParser()
   const book = openFolderBook<SkillContent>({
     ...{ home, noun: 'skill', book: join(home, 'skills', 'approved.json'), root: join(realOf(join(home, 'skills')), 'added') },
-    check: (folder, as, files) => checkSkill(parse, { folder, as, files }),
+    check: skillChecker(parse),
   })
   const states = createStates(setup, workspace, book)
-  const { originOf, skillState } = states
 
   /** @throws FailureError for a skill of the user's own */
   function foreign(name: string): string {
     const { folder } = book.find(name)
-    if (originOf(folder) !== 'own') return name
+    if (states.originOf(folder) !== 'own') return name
     throw new FailureError('error', `${visible(folder)} is your own skill: it needs no approval, and only you remove its folder`)
   }
 
@@ -61,7 +53,7 @@ export async function openSkills(setup: Setup, workspace: string) {
     /** Reads the skills of all folders, the strongest first. `notices` name what was left out, or is not as it should be. */
     async findAll() {
       const { skills, notices } = await readSkills(skillRoots(setup, workspace))
-      const known = skills.map((found) => ({ ...found, ...skillState(found.skill.skillDir) }))
+      const known = skills.map((found) => ({ ...found, ...states.skillState(found.skill.skillDir) }))
       const disabled = known.flatMap(({ origin, usable, why }) => (origin === 'added' && !usable && why !== undefined ? [why] : []))
       return { skills: known, notices: [...notices, ...disabled] }
     },
@@ -87,15 +79,11 @@ function createStates(setup: Setup, workspace: string, book: FolderBook<SkillCon
 
   function inBook(folder: string) {
     const name = nameOf(folder)
-    try {
-      const skill = book.inspect(name)
-      const how = `look at it, then: braidclaw skill approve ${visible(quoteText(name))}`
-      const why = skill.state === 'broken' ? skill.problems.map(visible).join('; ') : how
-      return { skill, state: skill.state, why: `${visible(basename(folder))} is ${skill.state}: ${why}` }
-    } catch (error) {
-      if (error instanceof FailureError) return { state: 'broken', why: error.message } as const
-      throw error
-    }
+    const skill = orFailure(() => book.inspect(name))
+    if (skill instanceof FailureError) return { state: 'broken', why: skill.message } as const
+    const how = `look at it, then: braidclaw skill approve ${visible(quoteText(name))}`
+    const why = skill.state === 'broken' ? skill.problems.map(visible).join('; ') : how
+    return { skill, state: skill.state, why: `${visible(basename(folder))} is ${skill.state}: ${why}` }
   }
 
   /** Says whether the skill in this folder, an absolute path, may instruct the model. Never throws. */
@@ -116,18 +104,14 @@ function createStates(setup: Setup, workspace: string, book: FolderBook<SkillCon
    * Says whether programs of the skill may run, and from which folder: a private copy of the approved files, or the folder itself of a
    * skill of the user's own. A project's skill needs an approval of its files besides the trust. Never throws.
    */
-  function skillScripts(folder: string): SkillScripts {
+  function skillScripts(folder: string): { readonly ok: true; readonly folder: string } | { readonly ok: false; readonly why: string } {
     const { origin, usable, why = '' } = skillState(folder)
     if (!usable) return { ok: false, why }
     if (origin === 'own') return { ok: true, folder: realOf(folder) }
     const { skill, why: whyNot } = inBook(folder)
     if (skill?.state !== 'approved') return { ok: false, why: whyNot }
-    try {
-      return { ok: true, folder: book.copyOf(skill.folder, skill.files) }
-    } catch (error) {
-      if (error instanceof FailureError) return { ok: false, why: error.message }
-      throw error
-    }
+    const copy = orFailure(() => book.copyOf(skill.folder, skill.files))
+    return copy instanceof FailureError ? { ok: false, why: copy.message } : { ok: true, folder: copy }
   }
 
   return { originOf, nameOf, skillState, skillScripts }
@@ -143,18 +127,18 @@ export function skillRoots(setup: Setup, workspace: string) {
   )
 }
 
-type Checking = { readonly folder: string; readonly as: string; readonly files?: ReturnType<typeof readFolderFiles> | undefined }
-
-/** @throws FailureError that says why the folder is not a skill */
-function checkSkill(parse: ParseSkill, { folder, as, files = readFolderFiles(folder) }: Checking) {
-  if (!files.ok) throw failure(as, files.why)
-  const read = openTextFiles(folder).readText('SKILL.md', { maxBytes: maxSkillBytes })
-  if (!read.ok) throw failure(as, read.message)
-  if (read.more) throw failure(as, `SKILL.md has ${grouped(read.size)} bytes; at most ${grouped(maxSkillBytes)} are read`)
-  const parsed = parse(read.text, join(folder, 'SKILL.md'))
-  if (typeof parsed === 'string') throw failure(as, `SKILL.md: ${parsed}`)
-  return { manifest: { ...parsed, name: parsed.skill.name }, files }
-}
+/** The returned function throws a FailureError that says why the folder is not a skill. */
+const skillChecker =
+  (parse: ParseSkill) =>
+  (folder: string, as: string, files = readFolderFiles(folder)) => {
+    if (!files.ok) throw failure(as, files.why)
+    const read = openTextFiles(folder).readText('SKILL.md', { maxBytes: maxSkillBytes })
+    if (!read.ok) throw failure(as, read.message)
+    if (read.more) throw failure(as, `SKILL.md has ${grouped(read.size)} bytes; at most ${grouped(maxSkillBytes)} are read`)
+    const parsed = parse(read.text, join(folder, 'SKILL.md'))
+    if (typeof parsed === 'string') throw failure(as, `SKILL.md: ${parsed}`)
+    return { manifest: { ...parsed, name: parsed.skill.name }, files }
+  }
 
 const mostReviewBytes = 1_048_576
 
@@ -171,8 +155,4 @@ function reviewFolder(parse: ParseSkill, folder: string): SkillReview {
   })
   const skill = files.find(({ path }) => path === 'SKILL.md')?.text
   return reviewSkill(skill === undefined ? 'it has no SKILL.md that is text' : parse(skill, join(folder, 'SKILL.md')), files)
-}
-
-function realOf(path: string): string {
-  return existsSync(path) ? realpathSync(path) : path
 }

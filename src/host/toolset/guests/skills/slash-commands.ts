@@ -40,19 +40,16 @@ export async function openSlashCommands(setup: Setup, { workspace, skills }: Com
     if (why === undefined) commands.set(command.name, command)
     else setup.log('warn', visible(`${command.source} is not a command: ${why}`))
   }
-  const list = [...commands.values()].map(({ turn: _, ...command }) => command)
-  const lines = list.map(({ name }) => `/${name}`)
+  const lines = [...commands.keys()].map((name) => `/${name}`)
 
   return {
-    list,
+    list: [...commands.values()].map(({ turn: _, ...command }) => command),
     turnOf(line) {
       const [, name = '', args = ''] = /^\/([\w:-]+)(?:\s+([\s\S]*))?$/.exec(line.trim()) ?? []
       if (name === '' || reservedNames.includes(name)) return undefined
-      const near = didYouMean(`/${name}`, lines)
-      const found = commands.get(name)
-      if (found === undefined && near !== '')
-        throw new FailureError('usage', `no command ${quote(`/${name}`)}${near} A message that begins with "/" can begin with a space`)
-      return found?.turn(args.trim())
+      const [found, near] = [commands.get(name), didYouMean(`/${name}`, lines)]
+      if (found !== undefined || near === '') return found?.turn(args.trim())
+      throw new FailureError('usage', `no command ${quote(`/${name}`)}${near} A message that begins with "/" can begin with a space`)
     },
   }
 }

@@ -22,15 +22,14 @@ export function toolLimit(words: readonly string[]) {
   })
   const names = ({ name }: { readonly name: string }, tool: string) =>
     name === tool || toolsThere[tool] === name || (Object.hasOwn(further, name) && further[name]?.includes(tool) === true)
-  const offers = ({ name: tool }: Pick<Call, 'name'>) => always.includes(tool) || entries.some((entry) => names(entry, tool))
-  const covers = (call: Call) =>
-    always.includes(call.name) || entries.some((entry) => names(entry, call.name) && (call.name !== 'shell' || fits(entry.pattern, call)))
+  const covers = (tool: string, call?: Call) =>
+    always.includes(tool) || entries.some((entry) => names(entry, tool) && (call?.name !== 'shell' || fits(entry.pattern, call)))
 
   return {
-    offers,
+    offers: ({ name }: Pick<Call, 'name'>) => covers(name),
     /** Returns the refusal of a call that is not among them. */
     narrowed(call: Call, judged: Judgement): Judgement | undefined {
-      if (judged.verdict === 'deny' || covers(call)) return undefined
+      if (judged.verdict === 'deny' || covers(call.name, call)) return undefined
       const reason = `this turn may only use ${quote(words.join(', '))} (allowed-tools of its skill or command); work with these`
       return { ...judged, verdict: 'deny', rule: 'skill.allowed_tools', reason, writes: [] }
     },
