@@ -5,17 +5,12 @@ import type { Json, JsonObject } from '../kit/json.ts'
 import type { Picture, Schema } from '../runtime/port.ts'
 import type { LineListener, LineProcess } from '../sandbox/contract.ts'
 
-/** Says how a server is reached. An `http` server that only speaks the old transport is reached by SSE; `sse` asks for that at once. */
-export type McpTransport =
-  | { readonly kind: 'stdio'; readonly argv: readonly string[]; readonly env: Readonly<Record<string, string>>; readonly cwd?: string }
-  | { readonly kind: 'http' | 'sse'; readonly url: string; readonly headers: Readonly<Record<string, string>> }
+type Texts = Readonly<Record<string, string>>
 
-export type McpCommand = {
-  readonly kind: 'stdio'
-  readonly argv: readonly string[]
-  readonly env: Readonly<Record<string, string>>
-  readonly cwd?: string
-}
+export type McpCommand = { readonly kind: 'stdio'; readonly argv: readonly string[]; readonly env: Texts; readonly cwd?: string }
+
+/** Says how a server is reached. An `http` server that only speaks the old transport is reached by SSE; `sse` asks for that at once. */
+export type McpTransport = McpCommand | { readonly kind: 'http' | 'sse'; readonly url: string; readonly headers: Texts }
 
 /** The names of lists, by which a server says that one changed. */
 export type McpListName = 'tools' | 'resources' | 'prompts'
@@ -74,12 +69,10 @@ export type McpContent = {
   readonly failed?: McpFailure
 }
 
+type Elicitation = { readonly message: string; readonly schema: Schema; readonly signal: AbortSignal }
+
 /** Asks a person for the server. `schema` is a flat object of texts, numbers, booleans and choices that asks for no secret. */
-export type Elicit = (question: {
-  readonly message: string
-  readonly schema: Schema
-  readonly signal: AbortSignal
-}) => Promise<{ readonly action: 'accept' | 'decline' | 'cancel'; readonly content?: JsonObject }>
+export type Elicit = (question: Elicitation) => Promise<{ readonly action: 'accept' | 'decline' | 'cancel'; readonly content?: JsonObject }>
 
 export type McpCallOptions = {
   readonly signal: AbortSignal
@@ -88,9 +81,6 @@ export type McpCallOptions = {
   /** Absent: every question of the server is declined. */
   readonly elicit?: Elicit
 }
-
-/** Names what is completed: a prompt's argument, or a variable of a template. */
-export type McpCompletionTarget = { readonly prompt: string } | { readonly template: string }
 
 /** No method rejects. An abort of the signal ends the wait within a second, whether the server answers or not. */
 export type McpConnection = {
@@ -104,9 +94,10 @@ export type McpConnection = {
   readResource(uri: string, options: McpCallOptions): Promise<McpContent>
   /** Yields when the resource changed, at most a few times a second; it ends with the signal or the connection. @throws never */
   subscribe(uri: string, signal: AbortSignal): AsyncIterable<{ readonly uri: string }>
-  getPrompt(name: string, input: Readonly<Record<string, string>>, options: McpCallOptions): Promise<McpContent>
+  getPrompt(name: string, input: Texts, options: McpCallOptions): Promise<McpContent>
+  /** Completes a prompt's argument, or a variable of a template. */
   complete(
-    target: McpCompletionTarget,
+    target: { readonly prompt: string } | { readonly template: string },
     argument: { readonly name: string; readonly value: string },
     signal: AbortSignal,
   ): Promise<readonly string[] | McpFailure>

@@ -426,23 +426,20 @@ function bound(judged: Judgement, tool: SourcedTool | undefined): Judgement {
   if (why !== undefined) return { ...judged, verdict: 'deny', rule: 'tool.changed', reason: `${visible(why)}; nothing was run` }
   const { source, sha256: bytes } = tool
   const place = unconfined[source]
-  const kind = tool.guest ?? kindOf(place)
+  const kind =
+    tool.guest ??
+    (place ? `a tool of ${place}: what it does is neither confined nor foreseen` : 'an executable: what it does is confined, not foreseen')
   const reason = judged.reason.startsWith('touches neither') ? kind : judged.reason
   const plan = sha256(JSON.stringify([judged.plan, source, bytes]))
   // It runs outside the sandbox, or has hosts of its own, so it may read and send anything; who names its risk low vouches for it.
   const isSending = (place || tool.hosts?.length) && judged.risk !== 'low'
-  const labels = isSending ? { labels: ['reads_untrusted', 'sends'] as const } : tool.guest ? { labels: withForeign(judged.labels) } : {}
+  const read = ['reads_untrusted'] as const
+  const labels = isSending
+    ? { labels: [...read, 'sends'] as const }
+    : tool.guest
+      ? { labels: [...new Set([...(judged.labels ?? []), ...read])] }
+      : {}
   return { ...judged, ...labels, plan, reason, summary: cut(`${judged.summary} [${visible(source)}, sha256 ${bytes.slice(0, 12)}]`, 800) }
-}
-
-function kindOf(place: string | undefined): string {
-  return place
-    ? `a tool of ${place}: what it does is neither confined nor foreseen`
-    : 'an executable: what it does is confined, not foreseen'
-}
-
-function withForeign(labels: Judgement['labels'] = []): NonNullable<Judgement['labels']> {
-  return [...new Set([...labels, 'reads_untrusted'] as const)]
 }
 
 /** Adds what a command made of files that the conversation knows. */

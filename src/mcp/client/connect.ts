@@ -5,59 +5,54 @@ import { aborted } from '../../kit/abort.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { Connect, McpConnection, McpFailure, McpListName, McpPorts, McpServerInfo, McpTransport } from '../contract.ts'
 import { createConnection } from './connection.ts'
-import { failureOf } from './exchange.ts'
+import { createExchange, failureOf } from './exchange.ts'
 import { type Asker, answerTo } from './questions.ts'
 import { type Link, openLink, wasClosed } from './transports.ts'
 
-const lists: readonly McpListName[] = ['tools', 'resources', 'prompts']
+const lists = ['tools', 'resources', 'prompts'] as const
 const changeMs = 250
 
 /** `older` says what is worth another attempt. */
 type Attempt = McpConnection | (McpFailure & { readonly older?: 'revision' | 'transport' | undefined })
 
 export const connect: Connect = async (to, ports, signal) => {
-  const first = await attempt({ to, ports, signal })
+  const first = await attempt(ports, signal, to)
   if (!('why' in first) || signal.aborted) return first
   const { older, ...failure } = first
   if (older === undefined) return failure
   const next: McpTransport = older === 'transport' && to.kind === 'http' ? { ...to, kind: 'sse' } : to
-  const second = await attempt({ to: next, ports, signal, isOld: true })
+  const second = await attempt(ports, signal, next, true)
   return 'why' in second && older === 'transport' ? failure : second
 }
 
-type Attempting = { readonly to: McpTransport; readonly ports: McpPorts; readonly signal: AbortSignal; readonly isOld?: boolean }
-
-async function attempt({ to, ports, signal, isOld = to.kind === 'sse' }: Attempting): Promise<Attempt> {
+async function attempt(ports: McpPorts, signal: AbortSignal, to: McpTransport, isOld = to.kind === 'sse'): Promise<Attempt> {
   const { timeoutMs = 30_000 } = ports
   const over = new AbortController()
+  const { signal: closed } = over
   const askers = new Set<Asker>()
-  const changes = createChanges(over.signal)
-  const onChanged = (list: McpListName) => ({ autoRefresh: false, debounceMs: 0, onChanged: () => changes.report(list) })
+  const changes = createChanges(closed)
+  const onChanged = (list: McpListName) => [list, { autoRefresh: false, debounceMs: 0, onChanged: () => changes.report(list) }] as const
   const client = new Client(
     { name: 'braidclaw', version: ports.version },
     {
       capabilities: { elicitation: { form: { applyDefaults: true } } },
       versionNegotiation: { mode: isOld ? 'legacy' : 'auto', probe: { timeoutMs: timeoutMs / 3 } },
-      listChanged: { tools: onChanged('tools'), resources: onChanged('resources'), prompts: onChanged('prompts') },
+      listChanged: Object.fromEntries(lists.map(onChanged)),
     },
   )
   // An older server does not say which call its question belongs to.
   client.setRequestHandler('elicitation/create', ({ params }) => answerTo(params, askers.size === 1 ? [...askers][0] : undefined))
-  const state: { died?: string } = {}
-  const stopped = (why: string) => {
-    state.died ??= why
-    over.abort(state.died)
-  }
   let link: Link | undefined
   const late = AbortSignal.timeout(timeoutMs)
   const limit = AbortSignal.any([signal, late])
   try {
-    link = openLink(to, ports, stopped)
+    link = openLink(to, ports, (why) => over.abort(why))
     const connected = client.connect(link.transport, { timeout: timeoutMs }).then(() => true)
     if (!(await Promise.race([connected, aborted(limit)]))) throw new Error(String(limit.reason))
-    return createConnection({ client, link, ports, askers, changes, closed: over.signal, server: serverOf(client) })
+    const means = { client, link, closed, server: serverOf(client), exchange: createExchange(client, link, closed) }
+    return createConnection({ ...means, ports: { ...ports, timeoutMs }, askers, changes })
   } catch (error) {
-    const died = state.died === wasClosed ? undefined : state.died
+    const died = closed.aborted && closed.reason !== wasClosed ? String(closed.reason) : undefined
     link?.stop(wasClosed)
     if (late.aborted && died === undefined)
       return { why: `it did not answer the greeting within ${timeoutMs / 1_000} s; run it by hand to see what it does` }
@@ -68,18 +63,18 @@ async function attempt({ to, ports, signal, isOld = to.kind === 'sse' }: Attempt
 }
 
 function serverOf(client: Client): McpServerInfo {
-  const { name = '', version = '' } = client.getServerVersion() ?? {}
+  const { name, version } = client.getServerVersion() ?? {}
   const has = client.getServerCapabilities() ?? {}
   const instructions = client.getInstructions()
   return {
-    name: cut(visible(name), 200),
-    version: cut(visible(version), 200),
+    name: cut(visible(name ?? ''), 200),
+    version: cut(visible(version ?? ''), 200),
     protocol: client.getNegotiatedProtocolVersion() ?? '',
     ...(instructions !== undefined && { instructions: cut(instructions, 8_000) }),
     offers: [
       ...lists.filter((list) => has[list] !== undefined),
-      ...(has.resources?.subscribe ? (['subscriptions'] as const) : []),
-      ...(has.completions === undefined ? [] : (['completions'] as const)),
+      ...(has.resources?.subscribe ? ['subscriptions' as const] : []),
+      ...(has.completions ? ['completions' as const] : []),
     ],
   }
 }
@@ -90,27 +85,21 @@ function serverOf(client: Client): McpServerInfo {
  */
 function createChanges(over: AbortSignal) {
   const listeners: ((list: McpListName) => void)[] = []
-  const [waiting, again] = [new Set<string>(), new Set<McpListName>()]
-  function after(ms: number, key: string, act: () => void): void {
-    if (waiting.has(key)) return
-    waiting.add(key)
-    const end = () => {
-      waiting.delete(key)
-      if (!over.aborted) act()
-    }
-    setTimeout(end, ms).unref()
-  }
-  function tell(list: McpListName): void {
-    if (!over.aborted) for (const listener of listeners) listener(list)
-  }
+  const [resting, again, expiring] = [new Set<McpListName>(), new Set<McpListName>(), new Set<McpListName>()]
   function report(list: McpListName): void {
-    if (waiting.has(list)) return void again.add(list)
-    after(changeMs, list, () => again.delete(list) && report(list))
-    tell(list)
+    if (over.aborted) return
+    if (resting.has(list)) return void again.add(list)
+    for (const listener of listeners) listener(list)
+    resting.add(list)
+    const end = () => resting.delete(list) && again.delete(list) && report(list)
+    setTimeout(end, changeMs).unref()
   }
   return {
     listen: (listener: (list: McpListName) => void) => void listeners.push(listener),
     report,
-    expireAfter: (list: McpListName, ms: number) => after(ms, `${list} ttl`, () => tell(list)),
+    expireAfter(list: McpListName, ms: number): void {
+      if (!expiring.has(list)) setTimeout(() => expiring.delete(list) && report(list), ms).unref()
+      expiring.add(list)
+    },
   }
 }

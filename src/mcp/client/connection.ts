@@ -14,34 +14,33 @@ import type {
   McpServerInfo,
   McpToolDefinition,
 } from '../contract.ts'
-import { contentOf, createOutputCheck, failedContent, type RawAnswer } from './content.ts'
+import { contentOf, createOutputCheck, type RawAnswer } from './content.ts'
 import { allPages, definitionsOf, type Page, promptOf, resourceOf, toolOf } from './definitions.ts'
-import { createExchange, type TimedRequest } from './exchange.ts'
+import type { createExchange, TimedRequest } from './exchange.ts'
 import { type Asker, answersTo } from './questions.ts'
 import { type Link, wasClosed } from './transports.ts'
 
-export type ConnectionParts = {
+export type Parts = {
   readonly client: Client
   readonly link: Link
-  readonly ports: McpPorts
+  readonly ports: McpPorts & { readonly timeoutMs: number }
   readonly server: McpServerInfo
   readonly closed: AbortSignal
   /** The open calls. */
   readonly askers: Set<Asker>
   readonly changes: { listen(listener: (list: McpListName) => void): void; expireAfter(list: McpListName, ms: number): void }
+  readonly exchange: ReturnType<typeof createExchange>
 }
 
 const [mostRounds, progressMs, updateMs, shortestTtlMs, longestTtlMs] = [10, 100, 250, 30_000, 86_400_000]
 
 /** `more` holds the answers to the questions that the request led to. */
 type Send = (more: object, options: object) => Promise<unknown>
-type Inside = ConnectionParts & { readonly exchange: ReturnType<typeof createExchange>; readonly timeoutMs: number }
 
-export function createConnection(parts: ConnectionParts): McpConnection {
-  const { client, link, ports, server, closed, changes } = parts
-  const inside: Inside = { ...parts, exchange: createExchange({ client, link, closed }), timeoutMs: ports.timeoutMs ?? 30_000 }
-  const list = createLists(inside)
-  const call = createCall(inside)
+export function createConnection(parts: Parts): McpConnection {
+  const { client, link, ports, server, closed, changes, exchange } = parts
+  const list = createLists(parts)
+  const call = createCall(parts)
   const tools = new Map<string, McpToolDefinition>()
   return {
     server,
@@ -71,10 +70,10 @@ export function createConnection(parts: ConnectionParts): McpConnection {
     },
     async complete(target, argument, signal) {
       const ref = 'prompt' in target ? { type: 'ref/prompt', name: target.prompt } : { type: 'ref/resource', uri: target.template }
-      const found = await inside.exchange(signal, inside.timeoutMs, ({ limits }) => client.complete({ ref, argument } as never, limits))
+      const found = await exchange(signal, ports.timeoutMs, ({ limits }) => client.complete({ ref, argument } as never, limits))
       return 'why' in found ? (found as McpFailure) : found.completion.values.slice(0, 100).map((value) => cut(value, 1_000))
     },
-    subscribe: createSubscriptions(inside),
+    subscribe: createSubscriptions(parts),
     async close() {
       link.stop(wasClosed)
       await link.ended
@@ -82,7 +81,7 @@ export function createConnection(parts: ConnectionParts): McpConnection {
   }
 }
 
-function createLists({ client, server, changes, exchange, timeoutMs }: Inside) {
+function createLists({ client, server, changes, exchange, ports: { timeoutMs } }: Parts) {
   /** `members` are the members of the results that hold the items, by method. */
   return async function list<T>(name: McpListName, members: object, signal: AbortSignal, define: (item: JsonObject) => T | string) {
     const items: unknown[] = []
@@ -99,7 +98,7 @@ function createLists({ client, server, changes, exchange, timeoutMs }: Inside) {
   }
 }
 
-function createCall({ ports, askers, exchange }: Inside) {
+function createCall({ ports, askers, exchange }: Parts) {
   const { maxBytes, callTimeoutMs = 120_000 } = ports
   const check = createOutputCheck()
 
@@ -125,11 +124,11 @@ function createCall({ ports, askers, exchange }: Inside) {
       const sendAgain = (more: object) => send(more, { ...limits, onprogress, allowInputRequired: true })
       return converse(asker, member, sendAgain, outputSchema).finally(() => askers.delete(asker))
     })
-    return 'why' in content ? failedContent(content) : content
+    return 'why' in content ? { text: content.why, pictures: [], isError: true, failed: content } : content
   }
 }
 
-function createSubscriptions({ client, closed, exchange, timeoutMs }: Inside): McpConnection['subscribe'] {
+function createSubscriptions({ client, closed, exchange, ports: { timeoutMs } }: Parts): McpConnection['subscribe'] {
   const watchers = new Set<{ readonly uri: string; notify(): void }>()
   client.setNotificationHandler('notifications/resources/updated', ({ params }) => {
     for (const watcher of watchers) if (watcher.uri === params.uri) watcher.notify()

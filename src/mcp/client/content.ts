@@ -7,7 +7,7 @@ import { errorText } from '../../kit/errors.ts'
 import { isObject, type Json, type JsonObject } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
 import type { Picture } from '../../runtime/port.ts'
-import type { McpContent, McpFailure } from '../contract.ts'
+import type { McpContent } from '../contract.ts'
 import { isShallow } from './definitions.ts'
 
 const [mostPictures, mostPictureBytes] = [8, 5 * 1024 * 1024]
@@ -28,10 +28,6 @@ export function contentOf({ answer, member, notes }: Answered, maxBytes: number)
     ...(json !== '' && json.length <= maxBytes && isShallow(structuredContent) && { structured: structuredContent as Json }),
     isError: isError === true,
   }
-}
-
-export function failedContent(failed: McpFailure): McpContent {
-  return { text: failed.why, pictures: [], isError: true, failed }
 }
 
 /** Returns the text of one block, and collects its picture. */

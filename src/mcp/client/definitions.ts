@@ -8,7 +8,8 @@ import type { McpFailure, McpList, McpPromptDefinition, McpResourceDefinition, M
 const [mostPages, mostBytes, mostNameLength, mostDefinitionBytes] = [64, 4 * 1024 * 1024, 2_048, 65_536]
 
 export type Page = { readonly [key: string]: unknown; readonly nextCursor?: string | undefined; readonly ttlMs?: unknown }
-export type RawList = { readonly items: readonly unknown[]; readonly ttlMs: number }
+
+type RawList = { readonly items: readonly unknown[]; readonly ttlMs: number }
 
 /** A cursor that comes again ends the list. */
 export async function allPages(member: string, page: (cursor: string | undefined) => Promise<Page>): Promise<RawList | McpFailure> {
@@ -67,12 +68,12 @@ function whyNoName(name: string): string | undefined {
 }
 
 export function toolOf({ name, title, description, inputSchema, outputSchema, annotations }: JsonObject): McpToolDefinition | string {
-  if (!isSchema(inputSchema)) return 'its inputSchema describes no object'
+  if (!isObject(inputSchema) || inputSchema.type !== 'object') return 'its inputSchema describes no object'
   const output = isJsonObject(outputSchema) ? { outputSchema } : {}
   const why = whyNoSchema('inputSchema', inputSchema) ?? whyNoSchema('outputSchema', output.outputSchema)
   if (why !== undefined) return why
   const more = { ...(typeof title === 'string' && { title }), ...(isJsonObject(annotations) && { annotations }) }
-  return { name: text(name), description: text(description), inputSchema, ...output, ...more }
+  return { name: text(name), description: text(description), inputSchema: inputSchema as Schema, ...output, ...more }
 }
 
 export function resourceOf({ uri, uriTemplate, name, description, mimeType }: JsonObject): McpResourceDefinition {
@@ -82,13 +83,9 @@ export function resourceOf({ uri, uriTemplate, name, description, mimeType }: Js
 
 export function promptOf({ name, description, arguments: given }: JsonObject): McpPromptDefinition | string {
   const wanted = (Array.isArray(given) ? given : []).filter(isObject)
-  if (wanted.some((one) => whyNoName(text(one.name)) !== undefined)) return 'the name of an argument is missing, or has hidden characters'
   const words = wanted.map((one) => ({ name: text(one.name), description: text(one.description), required: one.required === true }))
+  if (words.some((one) => whyNoName(one.name) !== undefined)) return 'the name of an argument is missing, or has hidden characters'
   return { name: text(name), description: text(description), arguments: words }
-}
-
-function isSchema(value: unknown): value is Schema {
-  return isObject(value) && value.type === 'object'
 }
 
 const [mostDepth, mostParts] = [32, 10_000]

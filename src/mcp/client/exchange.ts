@@ -9,11 +9,10 @@ import type { Link } from './transports.ts'
 
 /** `limits` are passed to each request; `hold(true)` stops the clock, `hold(false)` starts it again. */
 export type TimedRequest = { readonly limits: { readonly signal: AbortSignal; readonly timeout: number }; hold(waits: boolean): void }
-type Ends = { readonly client: Client; readonly link: Link; readonly closed: AbortSignal }
 
 const [forever, pingMs] = [2 ** 31 - 1, 5_000]
 
-export function createExchange({ client, link, closed }: Ends) {
+export function createExchange(client: Client, link: Link, closed: AbortSignal) {
   let open = 0
 
   /** A server may stay silent after a cancelled call; one that does not even answer this is ended. */
@@ -26,11 +25,7 @@ export function createExchange({ client, link, closed }: Ends) {
     })
   }
 
-  return async function exchange<T>(
-    signal: AbortSignal,
-    idleMs: number,
-    work: (asking: TimedRequest) => Promise<T>,
-  ): Promise<T | McpFailure> {
+  return async <T>(signal: AbortSignal, idleMs: number, work: (asking: TimedRequest) => Promise<T>): Promise<T | McpFailure> => {
     if (closed.aborted) return { why: String(closed.reason) }
     if (open++ === 0) link.expect()
     const late = new AbortController()
@@ -42,12 +37,8 @@ export function createExchange({ client, link, closed }: Ends) {
     hold(false)
     const over = AbortSignal.any([signal, late.signal, closed])
     try {
-      return await Promise.race([
-        work({ limits: { signal: over, timeout: forever }, hold }),
-        aborted(over).then(() => {
-          throw new Error('it ended')
-        }),
-      ])
+      const ended = aborted(over).then(() => Promise.reject(new Error('it ended')))
+      return await Promise.race([work({ limits: { signal: over, timeout: forever }, hold }), ended])
     } catch (error) {
       if (closed.aborted) return { why: String(closed.reason) }
       if (late.signal.aborted) link.stop(`it gave no answer within ${idleMs / 1_000} s, so it was ended`)

@@ -16,6 +16,7 @@ export type Asker = {
 }
 
 type Elicited = { readonly action: 'accept' | 'decline' | 'cancel'; readonly content?: { [key: string]: never } }
+const pauseMs = 250
 
 /**
  * Answers the questions that a request led to, one after the other: a person can answer only one at a time.
@@ -33,8 +34,6 @@ export async function answersTo(requests: unknown, asker: Asker): Promise<object
   }
   return Object.fromEntries(answers)
 }
-
-const pauseMs = 250
 
 /** @param asker undefined when nobody knows which call the question belongs to */
 export async function answerTo(params: unknown, asker: Asker | undefined): Promise<Elicited> {

@@ -13,10 +13,6 @@ export const wasClosed = 'it was closed'
 export type Link = { readonly transport: Transport; expect(): void; stop(why: string): void; readonly ended: Promise<void> }
 type OnStop = (why: string) => void
 
-export function openLink(to: McpTransport, ports: McpPorts, onStop: OnStop): Link {
-  return to.kind === 'stdio' ? openPipes(to, ports, onStop) : openHttp(to, ports, onStop)
-}
-
 function openPipes(command: McpCommand, { start }: McpPorts, onStop: OnStop): Link {
   const asked = new Set<unknown>()
   let child: LineProcess | undefined
@@ -34,18 +30,16 @@ function openPipes(command: McpCommand, { start }: McpPorts, onStop: OnStop): Li
     }
   }
 
-  function onLine(line: string): void {
-    const why = line.trim() === '' ? undefined : whyNotTaken(line)
-    if (why !== undefined) child?.stop(why)
-  }
-
   // The library recognises pipes by these two members, and then takes silence for an older server.
   const transport: Transport & { readonly stderr: null; readonly pid: null } = {
     stderr: null,
     pid: null,
     async start() {
       child = start(command, {
-        onLine,
+        onLine(line) {
+          const why = line.trim() === '' ? undefined : whyNotTaken(line)
+          if (why !== undefined) child?.stop(why)
+        },
         onOver(why) {
           onStop(why)
           transport.onclose?.()
@@ -71,7 +65,8 @@ function openPipes(command: McpCommand, { start }: McpPorts, onStop: OnStop): Li
 
 const mostBytes = 64 * 1024 * 1024
 
-function openHttp(to: Exclude<McpTransport, McpCommand>, ports: McpPorts, onStop: OnStop): Link {
+export function openLink(to: McpTransport, ports: McpPorts, onStop: OnStop): Link {
+  if (to.kind === 'stdio') return openPipes(to, ports, onStop)
   let bytes = 0
   let isOver = false
   const { promise: ended, resolve } = Promise.withResolvers<void>()
@@ -101,12 +96,8 @@ function openHttp(to: Exclude<McpTransport, McpCommand>, ports: McpPorts, onStop
   const options = { fetch: counted, requestInit: { headers: to.headers }, ...(auth !== undefined && { authProvider: auth }) }
   const url = new URL(to.url)
   const transport = to.kind === 'http' ? new StreamableHTTPClientTransport(url, options) : new SSEClientTransport(url, options)
-  return {
-    transport,
-    ended,
-    stop,
-    expect() {
-      bytes = 0
-    },
+  const expect = () => {
+    bytes = 0
   }
+  return { transport, ended, stop, expect }
 }

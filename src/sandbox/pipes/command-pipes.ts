@@ -2,7 +2,7 @@
 
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, openSync, writeSync } from 'node:fs'
-import { hasCode } from '../../kit/errors.ts'
+import { atEnd, hasCode } from '../../kit/errors.ts'
 import type { SpawnPlan } from '../contract.ts'
 import type { Libc } from '../libc.ts'
 
@@ -22,7 +22,8 @@ export type Pipe = { readonly ours: number; readonly theirs: number }
  * @throws Error when too many files are open
  */
 export function openReport(libc: Libc): Pipe {
-  return pipeFrom(openPipe(libc, { reading: O_RDONLY | O_NONBLOCK, writing: O_RDWR }))
+  const [ours, theirs] = openPipe(libc, O_RDONLY | O_NONBLOCK, O_RDWR)
+  return { ours, theirs }
 }
 
 /**
@@ -30,7 +31,8 @@ export function openReport(libc: Libc): Pipe {
  * @throws Error when too many files are open
  */
 export function openOutput(libc: Libc): Pipe {
-  return pipeFrom(openPipe(libc, { reading: O_RDONLY | O_NONBLOCK, writing: O_WRONLY }))
+  const [ours, theirs] = openPipe(libc, O_RDONLY | O_NONBLOCK, O_WRONLY)
+  return { ours, theirs }
 }
 
 /**
@@ -38,8 +40,8 @@ export function openOutput(libc: Libc): Pipe {
  * @throws Error when too many files are open
  */
 export function openInput(libc: Libc): Pipe {
-  const { read, write } = openPipe(libc, { reading: O_RDONLY, writing: O_WRONLY | O_NONBLOCK })
-  return { ours: write, theirs: read }
+  const [theirs, ours] = openPipe(libc, O_RDONLY, O_WRONLY | O_NONBLOCK)
+  return { ours, theirs }
 }
 
 /**
@@ -57,30 +59,19 @@ export function argumentFile(libc: Libc, words: readonly string[]): number {
   return descriptor
 }
 
-type Ends = { readonly read: number; readonly write: number }
-
-function pipeFrom({ read, write }: Ends): Pipe {
-  return { ours: read, theirs: write }
-}
-
-function openPipe(libc: Libc, flags: { readonly reading: number; readonly writing: number }): Ends {
+/** Returns the ends for reading and for writing. */
+function openPipe(libc: Libc, toRead: number, toWrite: number): readonly [number, number] {
   const ends = new Int32Array(2)
   if (libc.pipe2(ends, O_CLOEXEC) !== 0) throw new Error('no pipe could be made: too many files are open')
   const [reading = -1, writing = -1] = ends
-  const opened: number[] = []
-  const reopen = (end: number, flags: number) => {
-    const descriptor = openSync(`/proc/self/fd/${end}`, flags | O_CLOEXEC)
-    opened.push(descriptor)
-    return descriptor
-  }
+  const reopen = (end: number, flags: number) => openSync(`/proc/self/fd/${end}`, flags | O_CLOEXEC)
+  using _end = atEnd(() => [reading, writing].forEach(closeSync))
+  const read = reopen(reading, toRead)
   try {
-    return { read: reopen(reading, flags.reading), write: reopen(writing, flags.writing) }
+    return [read, reopen(writing, toWrite)]
   } catch (error) {
-    for (const descriptor of opened) closeSync(descriptor)
+    closeSync(read)
     throw error
-  } finally {
-    closeSync(reading)
-    closeSync(writing)
   }
 }
 
@@ -90,27 +81,16 @@ function openPipe(libc: Libc, flags: { readonly reading: number; readonly writin
  */
 export async function writeWhole(descriptor: number, text: string, signal?: AbortSignal): Promise<boolean> {
   const bytes = Buffer.from(text)
-  try {
-    for (let sent = 0; sent < bytes.length; ) {
-      const more = writeSome(descriptor, bytes.subarray(sent))
-      sent += more
-      if (more === 0) await Bun.sleep(1)
-      if (signal?.aborted) return false
+  for (let sent = 0; sent < bytes.length; ) {
+    try {
+      sent += writeSync(descriptor, bytes, sent)
+    } catch (error) {
+      if (!hasCode(error, 'EAGAIN')) return false
+      await Bun.sleep(1)
     }
-    return true
-  } catch {
-    return false
+    if (signal?.aborted) return false
   }
-}
-
-/** @returns 0 when the pipe is full */
-function writeSome(descriptor: number, bytes: Uint8Array): number {
-  try {
-    return writeSync(descriptor, bytes)
-  } catch (error) {
-    if (hasCode(error, 'EAGAIN')) return 0
-    throw error
-  }
+  return true
 }
 
 export const failureCode = 126

@@ -3,14 +3,14 @@
 import { closeSync } from 'node:fs'
 import { createLineSplitter } from '../../kit/lines.ts'
 import { cut, visible } from '../../kit/text.ts'
-import type { LineListener, LineProcess, Spawn, SpawnPlan, SpawnResult } from '../contract.ts'
+import type { LineListener, LineProcess, Spawn, SpawnPlan } from '../contract.ts'
 import { openLibc } from '../libc.ts'
 import { openInput, writeWhole } from './command-pipes.ts'
 
 const maxLineBytes = 8 * 1024 * 1024
 const floodBytes = 64 * 1024 * 1024
 
-export type LineProcessOptions = LineListener & {
+type LineProcessOptions = LineListener & {
   readonly spawn: Spawn
   readonly plan: Omit<SpawnPlan, 'stdin' | 'signal' | 'onOutput'>
   /** An abort ends the process. */
@@ -22,23 +22,20 @@ export function startLineProcess({ spawn, plan, closed, onLine, onOver }: LinePr
   const over = new AbortController()
   const splitter = createLineSplitter(maxLineBytes)
   const decoder = new TextDecoder()
-  const state: { bytes: number; stderr: string; why?: string; sent: Promise<boolean> } = {
-    bytes: 0,
-    stderr: '',
-    sent: Promise.resolve(true),
-  }
+  let [bytes, stderr, sent] = [0, '', Promise.resolve(true)]
+  let reason: string | undefined
 
   function stop(why: string): void {
-    if (state.why !== undefined) return
-    state.why = why
+    if (reason !== undefined) return
+    reason = why
     over.abort()
     onOver(why)
   }
 
   function onOutput(chunk: Uint8Array, from: 'stdout' | 'stderr'): void {
-    state.bytes += chunk.length
-    if (state.bytes > floodBytes) stop(`it printed more than ${floodBytes} bytes in one call`)
-    if (from === 'stderr') state.stderr = (state.stderr + decoder.decode(chunk, { stream: true })).slice(-1_000)
+    bytes += chunk.length
+    if (bytes > floodBytes) stop(`it printed more than ${floodBytes} bytes in one call`)
+    if (from === 'stderr') stderr = (stderr + decoder.decode(chunk, { stream: true })).slice(-1_000)
     if (from === 'stderr' || over.signal.aborted) return
     for (const line of splitter.push(chunk)) {
       if (!line.ok) stop(line.error)
@@ -47,27 +44,23 @@ export function startLineProcess({ spawn, plan, closed, onLine, onOver }: LinePr
   }
 
   const ended = spawn({ ...plan, stdin: pipe.theirs, signal: AbortSignal.any([over.signal, closed]), onOutput }).then((result) => {
-    const said = state.stderr.trim() === '' ? '' : `: ${cut(visible(state.stderr.trim()), 300)}`
-    stop(`its process ended with ${howItEnded(result)}${said}`)
+    const said = stderr.trim() === '' ? '' : `: ${cut(visible(stderr.trim()), 300)}`
+    const how = result.ok ? (result.stopped ?? result.signal ?? `exit code ${result.code}`) : visible(result.message)
+    stop(`its process ended with ${how}${said}`)
     for (const end of [pipe.ours, pipe.theirs]) closeSync(end)
   })
 
   return {
     stop,
     ended,
-    over: () => state.why,
+    over: () => reason,
     expect() {
-      state.bytes = 0
+      bytes = 0
     },
     send(line) {
       // One whole line after the other, also when the pipe is full.
-      state.sent = state.sent.then(() => !over.signal.aborted && writeWhole(pipe.ours, `${line}\n`, over.signal))
-      return state.sent
+      sent = sent.then(() => !over.signal.aborted && writeWhole(pipe.ours, `${line}\n`, over.signal))
+      return sent
     },
   }
-}
-
-function howItEnded(result: SpawnResult): string {
-  if (!result.ok) return visible(result.message)
-  return result.stopped ?? (result.signal === undefined ? `exit code ${result.code}` : result.signal)
 }

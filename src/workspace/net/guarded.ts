@@ -78,9 +78,8 @@ export function createGuardedFetch(options: GuardOptions): GuardedFetch {
  */
 export function createStreamingFetch(options: Omit<GuardOptions, 'maxBytes' | 'timeoutMs' | 'binary'>): typeof fetch {
   const send = async (input: string | URL | Request, init: RequestInit = {}) => {
-    const url = input instanceof Request ? input.url : String(input)
-    const request = input instanceof Request ? new Request(input, init) : new Request(url, init)
-    const { method, signal } = request
+    const request = input instanceof Request ? new Request(input, init) : new Request(String(input), init)
+    const { url, method, signal } = request
     const body = method === 'GET' || method === 'HEAD' ? undefined : await request.text()
     const headers = { ...Object.fromEntries(request.headers), 'accept-encoding': 'identity' }
     const arrived = await travel({ ...options, signal }, url, { method, headers, body, follow: init.redirect !== 'manual' })
@@ -112,12 +111,13 @@ async function streamed(head: IncomingMessage, signal: AbortSignal): Promise<Res
 }
 
 type Journey = Omit<GuardOptions, 'maxBytes' | 'timeoutMs'> & { readonly signal: AbortSignal }
+type Arrived = { readonly ok: true; readonly outgoing: Outgoing; readonly head: IncomingMessage }
 
 async function travel(
   journey: Journey,
   text: string,
   { method = 'GET', headers = {}, body, follow: goes = true }: FetchOptions,
-): Promise<{ readonly ok: true; readonly outgoing: Outgoing; readonly head: IncomingMessage } | NetRefusal> {
+): Promise<Arrived | NetRefusal> {
   const url = URL.parse(text)
   if (url === null)
     return { ok: false, denied: 'url.invalid', message: `${JSON.stringify(text)} is not an absolute URL; write it as https://host/path` }
@@ -177,8 +177,6 @@ async function reach(outgoing: Outgoing, ips: readonly string[], signal: AbortSi
   }
   throw trouble
 }
-
-type Arrived = { readonly outgoing: Outgoing; readonly head: IncomingMessage }
 
 async function finished({ maxBytes, signal, binary }: GuardOptions & Journey, { outgoing: { url }, head }: Arrived): Promise<Fetched> {
   const { text, bytes, truncated } = await readBody(head, maxBytes, signal, binary)

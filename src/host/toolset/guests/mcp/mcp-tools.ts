@@ -3,7 +3,7 @@
  * A tool that its server now defines otherwise is not offered, and does not run.
  */
 
-import { createHybridIndex, paramsOf } from '../../../../discovery/hybrid-index.ts'
+import { createHybridIndex, type Entry, paramsOf } from '../../../../discovery/hybrid-index.ts'
 import { errorText } from '../../../../kit/errors.ts'
 import { canonical, changeTexts, isObject, type Json } from '../../../../kit/json.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
@@ -61,11 +61,8 @@ export function mcpTools(setup: Setup): ToolSource {
       })
       const key = JSON.stringify(offered.map(({ server, digest }) => [server.key, sha256(startText(server)), digest]))
       if (state.key !== key) {
-        const tools = distinct(
-          offered.flatMap((one) => toolOf({ ...one, setup, deps, tell }) ?? []),
-          tell,
-        )
-        Object.assign(state, { key, tools: withFinder(tools) })
+        const tools = offered.flatMap((one) => toolOf({ ...one, setup, deps, tell }) ?? [])
+        Object.assign(state, { key, tools: withFinder(distinct(tools, tell)) })
       }
       return state.tools
     } catch (error) {
@@ -98,8 +95,8 @@ function toolOf(offered: Offered): SourcedTool | undefined {
   const source = `mcp:${server.id}/${visible(definition.name)}`
   const spec = specOf(server, definition)
   const transport = expanded(server, setup)
-  const why = 'why' in spec ? `it ${spec.why}` : 'why' in transport ? transport.why : undefined
-  if (why !== undefined || 'why' in spec || 'why' in transport) return void tell(`tool ${source} is not offered: ${why}`)
+  if ('why' in spec) return void tell(`tool ${source} is not offered: it ${spec.why}`)
+  if ('why' in transport) return void tell(`tool ${source} is not offered: ${transport.why}`)
   const url = transport.kind === 'stdio' ? undefined : transport.url
   const isUnconfined = url === undefined && deps.sandbox === 'none'
   const where = url === undefined ? (isUnconfined ? 'no sandbox confines it' : 'a sandbox confines it') : 'it runs elsewhere'
@@ -176,21 +173,12 @@ const quiet = { risk: 'low', timeoutMs: 30_000, source: 'mcp', touches: () => []
 const object = { type: 'object', additionalProperties: false } as const
 
 function finder(tools: readonly SourcedTool[]): SourcedTool {
-  const index = createHybridIndex()
-  index.put(
-    tools.map(({ name, description, parameters, source }) => ({
-      kind: 'mcp_tool',
-      source,
-      name,
-      description,
-      params: paramsOf(parameters),
-    })),
-  )
+  const index = createHybridIndex<SourcedTool & Entry>()
+  index.put(tools.map((tool) => ({ ...tool, kind: 'mcp_tool', params: paramsOf(tool.parameters) })))
   const lines = (intent: string) =>
-    index.search(intent, { limit: 5 }).flatMap(({ entry: { name } }) => {
-      const tool = tools.find((each) => each.name === name)
-      return tool ? [`${name}: ${tool.description}\narguments: ${JSON.stringify(tool.parameters)}`] : []
-    })
+    index
+      .search(intent)
+      .map(({ entry: { name, description, parameters } }) => `${name}: ${description}\narguments: ${JSON.stringify(parameters)}`)
   const servers = [...new Set(tools.map(({ source }) => source.slice('mcp:'.length, source.indexOf('/'))))]
   return {
     ...quiet,
@@ -215,8 +203,8 @@ const namedCallTool: SourcedTool = {
 }
 
 /**
- * Asks the person for a server, one line for each field that it wants; the client refused questions for secrets before. An empty line leaves out a field that is not required; no answer,
- * or a second wrong one, declines.
+ * Asks the person for a server, one line for each field that it wants; the client refused questions for secrets before. An empty line leaves
+ * out a field that is not required; no answer, or a second wrong one, declines.
  */
 export function elicitFrom(id: string, ask: AskLine): Elicit {
   return async ({ message, schema, signal }) => {
@@ -227,7 +215,12 @@ export function elicitFrom(id: string, ask: AskLine): Elicit {
       return { action: /^y(es)?$/i.test((await ask(`${head} [y/N]\n> `, signal))?.trim() ?? '') ? 'accept' : 'decline' }
     for (const [name, field] of fields) {
       const isRequired = schema.required?.includes(name) === true
-      const value = await fieldValue(`${head}\n${describe(name, field, isRequired)}\n> `, { field, isRequired, ask, signal })
+      let value: Json | undefined
+      for (let tries = 0; tries < 2 && value === undefined; tries++) {
+        const answer = (await ask(`${head}\n${describe(name, field, isRequired)}\n> `, signal))?.trim()
+        if (answer === undefined) break
+        value = parsed(answer, field, isRequired)
+      }
       if (value === undefined) return { action: signal.aborted ? 'cancel' : 'decline' }
       if (value !== null) content[name] = value
     }
@@ -243,26 +236,13 @@ function describe(name: string, field: unknown, isRequired: boolean): string {
   return line(`${title ?? name} (${kind}${isRequired ? '' : ', may be empty'})${description ? `: ${description}` : ''}`)
 }
 
-type FieldQuestion = { readonly field: unknown; readonly isRequired: boolean; readonly ask: AskLine; readonly signal: AbortSignal }
-
-/** @returns null for a field that is left out, undefined when there is no usable answer */
-async function fieldValue(question: string, { field, isRequired, ask, signal }: FieldQuestion): Promise<Json | undefined> {
-  for (let tries = 0; tries < 2; tries++) {
-    const answer = (await ask(question, signal))?.trim()
-    if (answer === undefined) return undefined
-    if (answer === '' && !isRequired) return null
-    const value = parsed(answer, isObject(field) ? field : {})
-    if (value !== undefined) return value
-  }
-  return undefined
-}
-
-function parsed(answer: string, { type, enum: choices }: { readonly [name: string]: unknown }): Json | undefined {
+/** @returns null for a field that is left out, undefined for an answer that is not usable */
+function parsed(answer: string, field: unknown, isRequired: boolean): Json | undefined {
+  const { type, enum: choices } = isObject(field) ? field : {}
+  if (answer === '' && !isRequired) return null
   if (Array.isArray(choices)) return choices.includes(answer) ? answer : undefined
   if (type === 'boolean') return /^(y|yes|true)$/i.test(answer) ? true : /^(n|no|false)$/i.test(answer) ? false : undefined
-  if (type === 'number' || type === 'integer') {
-    const number = Number(answer)
-    return answer !== '' && Number.isFinite(number) && (type === 'number' || Number.isInteger(number)) ? number : undefined
-  }
-  return answer === '' ? undefined : answer
+  if (answer === '') return undefined
+  if (type !== 'number' && type !== 'integer') return answer
+  return (type === 'number' ? Number.isFinite : Number.isInteger)(Number(answer)) ? Number(answer) : undefined
 }

@@ -6,15 +6,7 @@
 import { mkdirSync } from 'node:fs'
 import { lazy } from '../../../../kit/lazy.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
-import type {
-  Connect,
-  McpConnection,
-  McpFailure,
-  McpListName,
-  McpPorts,
-  McpToolDefinition,
-  McpTransport,
-} from '../../../../mcp/contract.ts'
+import type { Connect, McpConnection, McpFailure, McpPorts } from '../../../../mcp/contract.ts'
 import type { SandboxName } from '../../../../sandbox/contract.ts'
 import { startLineProcess } from '../../../../sandbox/pipes/line-process.ts'
 import type { Policy } from '../../../../security/policy.ts'
@@ -34,31 +26,20 @@ const idleMs = 300_000
 export type LiveServer = {
   readonly connection: McpConnection
   /** Absent for a server that runs elsewhere. */
-  readonly sandbox?: SandboxName
+  readonly sandbox?: SandboxName | undefined
   /** Asks again what the server offers if it said that this changed. @returns the digest of each definition by name */
   digests(signal: AbortSignal): Promise<ReadonlyMap<string, string> | McpFailure>
 }
 
-export type ConnectionDeps = { readonly setup: Setup; readonly sandboxOn: ToolDeps['sandboxOn']; readonly maxBytes: number }
+type ConnectionDeps = { readonly setup: Setup; readonly sandboxOn: ToolDeps['sandboxOn']; readonly maxBytes: number }
 
-export type McpConnections = {
-  /** Opens the connection, or returns the open one. Never rejects. */
-  use(server: McpServer, deps: ConnectionDeps, signal: AbortSignal): Promise<LiveServer | McpFailure>
-  /** Ends the connection of this server, if there is one. */
-  end(key: string): Promise<void>
-  close(): Promise<void>
-}
+export type McpConnections = ReturnType<typeof createConnections>
 
 /** Returns the connections that these guests keep; the first call makes them. */
 export function connectionsOf(guests: GuestConnections): McpConnections {
-  const { mcp = createConnections() } = guests
-  guests.mcp = mcp
-  if (isOurs(mcp)) return mcp
-  throw new TypeError('these are not connections to MCP servers')
-}
-
-function isOurs(kept: object): kept is McpConnections {
-  return 'use' in kept
+  guests.mcp ??= createConnections()
+  // The host only closes them, so that it need not know this type.
+  return guests.mcp as McpConnections
 }
 
 type Kept = {
@@ -71,21 +52,23 @@ type Kept = {
 }
 
 /** The library of the protocol loads with the first connection. */
-const withLibrary: Connect = async (...given) => (await import('../../../../mcp/client/connect.ts')).connect(...given)
+const connect: Connect = async (...given) => (await import('../../../../mcp/client/connect.ts')).connect(...given)
 
-export function createConnections(connect = withLibrary): McpConnections {
+export function createConnections() {
   const all = new Map<string, Kept>()
 
+  /** Opens the connection, or returns the open one. Never rejects. */
   async function use(server: McpServer, deps: ConnectionDeps, signal: AbortSignal): Promise<LiveServer | McpFailure> {
     const policy = policyOf(deps.setup.config, deps.setup.paths, deps.setup.context.env)
     const state = stateFolder(deps.setup.paths.home, server.key)
-    if (server.transport.kind === 'stdio') mkdirSync(state, { recursive: true, mode: 0o700 })
+    const isHere = server.transport.kind === 'stdio'
+    if (isHere) mkdirSync(state, { recursive: true, mode: 0o700 })
     // Without access to the workspace, the sandbox shows a folder of the server's own in its place.
-    const place = server.permissions.files === 'none' ? state : policy.workspace
-    const own = deps.sandboxOn(place)
+    const cwd = server.permissions.files === 'none' ? state : policy.workspace
+    const own = deps.sandboxOn(cwd)
     // Two conversations share a server only where it is started in the same way, in the same place, under the same sandbox.
-    const kind = server.transport.kind === 'stdio' ? await own.kind() : undefined
-    const key = JSON.stringify([server.key, sha256(startText(server)), policy.workspace, kind])
+    const sandbox = isHere ? await own.kind() : undefined
+    const key = JSON.stringify([server.key, sha256(startText(server)), policy.workspace, sandbox])
     const kept = all.get(key) ?? { server: server.key, failures: 0, notBefore: 0 }
     all.set(key, kept)
     clearTimeout(kept.idle)
@@ -93,7 +76,7 @@ export function createConnections(connect = withLibrary): McpConnections {
     if (kept.opening === undefined && wait > 0)
       return { why: `it failed ${kept.failures} times in a row; it is tried again in ${Math.ceil(wait / 1_000)} s` }
     if (kept.opening !== undefined) own.close()
-    kept.opening ??= open({ server, deps, policy, own, kept, connect, signal, kind, cwd: place })
+    kept.opening ??= open({ server, ...deps, policy, own, cwd, kept, sandbox, signal })
     const live = await kept.opening
     if ('why' in live) {
       kept.opening = undefined
@@ -107,128 +90,114 @@ export function createConnections(connect = withLibrary): McpConnections {
     return live
   }
 
-  const closeAll = async (which: (kept: Kept) => boolean) => {
-    const chosen = [...all].filter(([, kept]) => which(kept))
-    for (const [key, kept] of chosen) {
+  const close = async (server?: string) => {
+    for (const [key, kept] of all) {
+      if (server !== undefined && kept.server !== server) continue
       all.delete(key)
       clearTimeout(kept.idle)
       await kept.opening
       await kept.close?.()
     }
   }
-  return { use, end: (key) => closeAll(({ server }) => server === key), close: () => closeAll(() => true) }
+  return {
+    use,
+    /** Ends the connections of this server, if there are any. */
+    end: (key: string) => close(key),
+    close: () => close(),
+  }
 }
 
-type Opening = {
+type Starting = Pick<ConnectionDeps, 'setup' | 'maxBytes'> & {
   readonly server: McpServer
-  readonly deps: ConnectionDeps
   readonly policy: Policy
-  readonly own: ReturnType<ToolDeps['sandboxOn']>
-  readonly kept: Kept
-  readonly connect: Connect
-  readonly signal: AbortSignal
-  readonly kind: SandboxName | undefined
+  readonly own: Pick<ReturnType<ToolDeps['sandboxOn']>, 'spawn' | 'close'>
   readonly cwd: string
 }
+type Opening = Starting & Pick<LiveServer, 'sandbox'> & { readonly kept: Kept; readonly signal: AbortSignal }
 
-async function open({ server, deps, policy, own, kept, connect, signal, kind, cwd }: Opening): Promise<LiveServer | McpFailure> {
-  const { setup } = deps
+async function open({ kept, sandbox, signal, ...starting }: Opening): Promise<LiveServer | McpFailure> {
+  const { server, setup, own } = starting
   const over = new AbortController()
-  const close = async (connection?: McpConnection) => {
+  let connection: McpConnection | McpFailure | undefined
+  const close = async () => {
     kept.opening = undefined
     kept.close = undefined
-    await connection?.close()
+    if (connection && !('why' in connection)) await connection.close()
     over.abort()
     own.close()
   }
+  const failed = (failure: McpFailure) => close().then(() => failure)
   const transport = expanded(server, setup)
-  if ('why' in transport) {
-    await close()
-    return transport
-  }
-  const connection = await connect(transport, portsOf({ server, deps, policy, own, cwd, closed: over.signal }), signal)
-  if ('why' in connection) {
-    await close()
-    return connection
-  }
-  const listed = await definitionsOf(connection, signal)
-  if ('why' in listed) {
-    await close(connection)
-    return listed
-  }
+  if ('why' in transport) return failed(transport)
+  connection = await connect(transport, portsOf({ ...starting, closed: over.signal }), signal)
+  if ('why' in connection) return failed(connection)
+  const { closed } = connection
   const store = openDefinitions(setup.paths.home)
-  const state = { digests: digestsOf(listed.tools), isStale: false }
-  store.keepSeen(server.key, listed)
+  let isStale = true
+  let known: ReadonlyMap<string, string> = new Map()
   connection.onListChanged(() => {
-    state.isStale = true
+    isStale = true
   })
-  connection.closed.addEventListener('abort', () => void close(), { once: true })
-  kept.close = () => close(connection)
-  return {
+  const live: LiveServer = {
     connection,
-    ...(kind ? { sandbox: kind } : {}),
+    sandbox,
     async digests(asking) {
-      if (!state.isStale) return state.digests
-      state.isStale = false
-      const again = await definitionsOf(connection, asking)
-      if ('why' in again) {
-        state.isStale = true
-        return again
+      if (!isStale) return known
+      isStale = false
+      const listed = await definitionsOf(live.connection, asking)
+      if ('why' in listed) {
+        isStale = true
+        return listed
       }
-      state.digests = digestsOf(again.tools)
-      store.keepSeen(server.key, again)
-      return state.digests
+      store.keepSeen(server.key, listed)
+      known = new Map(listed.tools.map((tool) => [tool.name, toolDigest(tool)]))
+      return known
     },
   }
-}
-
-function digestsOf(tools: readonly McpToolDefinition[]): ReadonlyMap<string, string> {
-  return new Map(tools.map((tool) => [tool.name, toolDigest(tool)]))
+  const first = await live.digests(signal)
+  if ('why' in first) return failed(first)
+  closed.addEventListener('abort', () => void close(), { once: true })
+  kept.close = close
+  return live
 }
 
 export async function definitionsOf(connection: McpConnection, signal: AbortSignal): Promise<Definitions | McpFailure> {
-  const { server } = connection
-  const has = (list: McpListName) => server.offers.includes(list)
-  const none = { items: [], refused: [] }
-  const tools = has('tools') ? await connection.tools(signal) : none
+  const tools = await connection.tools(signal)
   if ('why' in tools) return tools
-  const resources = has('resources') ? await connection.resources(signal) : none
-  const prompts = has('prompts') ? await connection.prompts(signal) : none
-  // A server without these two works as well.
-  const [found, asked] = ['why' in resources ? none : resources, 'why' in prompts ? none : prompts]
-  return { server, tools: tools.items, resources: found.items, prompts: asked.items, refused: tools.refused }
+  // A server whose other two lists fail works as well.
+  const [resources, prompts] = [await connection.resources(signal), await connection.prompts(signal)]
+  return {
+    server: connection.server,
+    tools: tools.items,
+    resources: 'why' in resources ? [] : resources.items,
+    prompts: 'why' in prompts ? [] : prompts.items,
+    refused: tools.refused,
+  }
 }
 
-type Ports = Omit<Opening, 'kept' | 'connect' | 'signal' | 'kind'> & { readonly closed: AbortSignal }
-
-function portsOf({ server, deps, policy, own, cwd, closed }: Ports): McpPorts {
-  const { setup, maxBytes } = deps
-  const { permissions, transport } = server
-  const isWriter = permissions.files === 'write'
-  const folders = permissions.folders.map((path) => path.replace(/^~(?=\/)/, policy.home))
+export function portsOf({ server, setup, maxBytes, policy, own, cwd, closed }: Starting & { readonly closed: AbortSignal }): McpPorts {
+  const { permissions, key } = server
+  const access = permissions.files === 'write' ? { writable: true as const } : {}
+  const folders = permissions.folders.map((path) => ({ path: path.replace(/^~(?=\/)/, policy.home), ...access }))
   const to = expanded(server, setup)
-  const url = 'url' in to ? to.url : 'https://localhost/'
-  const state = stateFolder(setup.paths.home, server.key)
+  const state = stateFolder(setup.paths.home, key)
   return {
-    start: (command: Extract<McpTransport, { kind: 'stdio' }>, listener) =>
+    start: ({ argv, env }, listener) =>
       startLineProcess({
         ...listener,
         spawn: own.spawn,
         closed,
         plan: {
-          argv: command.argv,
+          argv,
           cwd,
-          env: { ...cleanEnvironment({ home: cwd }), ...command.env },
+          env: { ...cleanEnvironment({ home: cwd }), ...env },
           network: expandHosts(permissions.hosts),
-          readablePaths: [
-            ...(cwd === state ? [] : [{ path: state, writable: true as const }]),
-            ...folders.map((path) => (isWriter ? { path, writable: true as const } : { path })),
-          ],
+          readablePaths: [...(cwd === state ? [] : [{ path: state, writable: true as const }]), ...folders],
           readOnly: permissions.files === 'read',
         },
       }),
-    fetch: guardedFetch({ policy, url }),
-    ...(transport.kind === 'stdio' ? {} : { auth: tokensOf(server, setup) }),
+    fetch: guardedFetch({ policy, url: 'url' in to ? to.url : 'https://localhost/' }),
+    ...('url' in to ? { auth: tokensOf(server, setup) } : {}),
     version: setup.context.version ?? '0',
     maxBytes,
     callTimeoutMs: setup.config.limits.toolTimeoutS * 1_000,

@@ -2,26 +2,17 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { atEnd } from '../../../../kit/errors.ts'
 import { forms } from '../../../../kit/settings.ts'
-import type { Connect, McpFailure } from '../../../../mcp/contract.ts'
+import type { Connect } from '../../../../mcp/contract.ts'
 import type { Change } from '../../../../runtime/changes.ts'
-import type { SandboxKind, SpawnResult } from '../../../../sandbox/contract.ts'
-import { startLineProcess } from '../../../../sandbox/pipes/line-process.ts'
-import { cleanEnvironment } from '../../../../tools/process.ts'
+import type { SandboxKind, Spawn, SpawnResult } from '../../../../sandbox/contract.ts'
 import type { Setup } from '../../../api.ts'
 import { policyOf } from '../../../setup/effective-policy.ts'
 import { createConfinement } from '../../sandbox/command-sandbox.ts'
-import { type Definitions, openDefinitions } from './approved-definitions.ts'
+import { openDefinitions } from './approved-definitions.ts'
 import { expanded, type McpPermissions, type McpServer } from './configured-servers.ts'
-import { definitionsOf } from './server-connections.ts'
-
-export type TrialRun = {
-  /** Says why when the server did not tell what it offers. */
-  readonly found: Definitions | McpFailure
-  /** Lists its changes of the folder, which were dropped. */
-  readonly touched: readonly Change[]
-  readonly proposed: McpPermissions
-}
+import { definitionsOf, portsOf } from './server-connections.ts'
 
 type Trial = {
   readonly setup: Setup
@@ -31,8 +22,11 @@ type Trial = {
   readonly signal: AbortSignal
 }
 
-/** Keeps what the server offers, so that it can be approved without another start. @returns why it cannot run here at all */
-export async function tryServer({ setup, server, sandbox, connect, signal }: Trial): Promise<TrialRun | McpFailure> {
+/**
+ * Keeps what the server offers, so that it can be approved without another start. @returns what it offers or why it did not say, its changes of
+ * the folder, which were dropped, and what it seems to need; or why it cannot run here at all
+ */
+export async function tryServer({ setup, server, sandbox, connect, signal }: Trial) {
   const transport = expanded(server, setup)
   if ('why' in transport) return transport
   if (transport.kind !== 'stdio') return { why: 'only a server on this machine can be tried' }
@@ -42,54 +36,36 @@ export async function tryServer({ setup, server, sandbox, connect, signal }: Tri
   if (!confined || !transaction) return { why: 'no private view of this folder works here; braidclaw doctor says what is missing' }
   const folders = [...new Set([...foldersIn(transport.argv), ...server.permissions.folders])]
   const over = new AbortController()
-  const state: { printed: string; result?: SpawnResult; ended?: Promise<void> } = { printed: '' }
-  const ports: Parameters<Connect>[1] = {
-    start(command, listener) {
-      const started = startLineProcess({
-        ...listener,
-        closed: over.signal,
-        async spawn({ onOutput, ...plan }) {
-          state.result = await own.spawn({
-            ...plan,
-            onOutput(chunk, from) {
-              if (from === 'stderr') state.printed = (state.printed + new TextDecoder().decode(chunk)).slice(-20_000)
-              onOutput(chunk, from)
-            },
-          })
-          return state.result
-        },
-        plan: {
-          argv: command.argv,
-          cwd: policy.workspace,
-          env: { ...cleanEnvironment({ home: policy.workspace }), ...command.env },
-          readablePaths: folders.map((path) => ({ path })),
-          view: 'private',
-        },
-      })
-      state.ended = started.ended
-      return started
-    },
-    fetch: Object.assign(async () => Promise.reject(new TypeError('a trial has no network')), { preconnect: () => undefined }),
-    version: setup.context.version ?? '0',
-    timeoutMs: 15_000,
-    maxBytes: setup.config.limits.maxResultBytes,
+  const state: { printed: string; ended?: Promise<SpawnResult> } = { printed: '' }
+  const spawn: Spawn = ({ network: _, onOutput, ...plan }) => {
+    state.ended = own.spawn({
+      ...plan,
+      readOnly: false,
+      readablePaths: folders.map((path) => ({ path })),
+      view: 'private',
+      onOutput(chunk, from) {
+        if (from === 'stderr') state.printed = (state.printed + new TextDecoder().decode(chunk)).slice(-20_000)
+        onOutput?.(chunk, from)
+      },
+    })
+    return state.ended
   }
-  try {
-    const connection = await connect(transport, ports, signal)
-    const found = 'why' in connection ? connection : await definitionsOf(connection, signal)
-    if (!('why' in connection)) await connection.close()
-    over.abort()
-    await state.ended
-    if (state.result?.ok === false) return { why: state.result.message }
-    const view = state.result?.view
-    const touched = (await view?.changes(signal)) ?? []
-    view?.drop()
-    if (!('why' in found)) openDefinitions(setup.paths.home).keepSeen(server.key, found)
-    return { found, touched, proposed: propose({ server, folders, touched, printed: state.printed }) }
-  } finally {
+  const { maxResultBytes: maxBytes } = setup.config.limits
+  const trial = { server, setup, maxBytes, policy, own: { ...own, spawn }, cwd: policy.workspace, closed: over.signal }
+  using _end = atEnd(() => {
     over.abort()
     own.close()
-  }
+  })
+  const connection = await connect(transport, { ...portsOf(trial), timeoutMs: 15_000 }, signal)
+  const found = 'why' in connection ? connection : await definitionsOf(connection, signal)
+  if (!('why' in connection)) await connection.close()
+  over.abort()
+  const result = await state.ended
+  if (result?.ok === false) return { why: result.message }
+  const touched = (await result?.view?.changes(signal)) ?? []
+  result?.view?.drop()
+  if (!('why' in found)) openDefinitions(setup.paths.home).keepSeen(server.key, found)
+  return { found, touched, proposed: propose({ server, folders, touched, printed: state.printed }) }
 }
 
 /** Returns the folders that the words of the command name; a program needs the packages beside it. */
