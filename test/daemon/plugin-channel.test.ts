@@ -5,9 +5,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { server, writePlugin } from '../../src/host/toolset/guests/plugins/plugin.fixture.ts'
 import { daemon, stopping } from '../support/daemon.ts'
-import { until } from '../support/discord/client.ts'
 import { needs } from '../support/needs.ts'
 import { home } from '../support/turns.ts'
+import { until } from '../support/until.ts'
 
 /** Calls file_write when it is asked to write, and repeats anything else. */
 const brain = `if method == "chat":
@@ -78,7 +78,8 @@ profile = "operator"
     expect(JSON.parse(stdout)).toMatchObject([{ state: 'used', decidedBy: 'plugins line/ada' }])
     const { stderr } = await agent.stop()
     expect(stderr).not.toContain('\u001b')
-    expect(await new Response(Bun.spawn(['pgrep', '-f', at.dir]).stdout).text()).toBe('')
+    // The kernel ends the sandbox with the daemon, a moment later.
+    await until(async () => (await new Response(Bun.spawn(['pgrep', '-f', at.dir]).stdout).text()) === '')
   },
   120_000,
 )
@@ -97,7 +98,8 @@ test.if(needs('bwrap', 'python3'))(
     expect([probed.code, probed.stdout]).toEqual([0, expect.stringContaining('ok')])
     const dear = await at.run(['agent', '-m', 'hi', '--model', 'own/x'], { env: { BRAIDCLAW_LIMITS_MAX_RUN_USD: '0.0001' } })
     expect([dear.code, dear.stdout]).toEqual([6, ''])
-    expect(await new Response(Bun.spawn(['pgrep', '-f', at.dir]).stdout).text()).toBe('')
+    // The kernel ends the sandbox with the daemon, a moment later.
+    await until(async () => (await new Response(Bun.spawn(['pgrep', '-f', at.dir]).stdout).text()) === '')
   },
   60_000,
 )

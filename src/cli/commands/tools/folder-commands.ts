@@ -38,7 +38,8 @@ type FolderCommands<Content extends Named, Book extends FolderBook<Content>> = {
   notice?(folder: SoundFolder<Content>): string | undefined
 }
 
-const flags = { yes: { type: 'boolean', about: 'Approve it without a question' }, ...jsonFlag } as const satisfies Flags
+export const yesFlag = { yes: { type: 'boolean', about: 'Approve it without a question' } } as const satisfies Flags
+const flags = { ...yesFlag, ...jsonFlag }
 
 /** Puts a text of somebody else on one line. */
 export function line(text: string): string {

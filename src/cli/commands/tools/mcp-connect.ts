@@ -127,7 +127,7 @@ async function approveNow(opened: Opened, id: string, { yes, permissions, isSeen
   if ('why' in found) throw commandError(`${id}: ${line(found.why)}`)
   const shown = chosen(found)
   printStatus(context, shown)
-  if (before.seen !== undefined) printDifference(context, mcp.difference(id))
+  if (found.tools.some(({ state }) => state !== 'not approved')) printDifference(context, mcp.difference(id))
   await mayAsk(`Approve exactly these ${count((tools ?? found.tools).length, 'tool')} of ${id}? [y/N] `)
   if (isSeen) await mcp.allowStart(id, permissions)
   await mcp.approve(id, shown, tools)

@@ -62,7 +62,7 @@ export function printStatus({ process: { stdout } }: CliContext, status: McpStat
     `  ${server.transport.kind === 'stdio' ? 'runs      ' : 'address   '} ${line(reached(server))}`,
     ...(server.transport.kind === 'stdio' ? accessLines(server.permissions) : []),
     ...(seen ? [`  says       it is ${line(seen.server.name)} ${line(seen.server.version)}, revision ${line(seen.server.protocol)}`] : []),
-    ...tools.map(({ name, state, definition }) => `  tool       ${line(name)} (${state}): ${line(definition?.description ?? '')}`),
+    ...tools.map(({ name, state, definition }) => `  tool       ${line(name)} (${state}): ${summary(definition?.description ?? '')}`),
     ...(seen?.refused ?? []).map(({ name, why }) => `  refused    ${line(name)}: ${line(why)}`),
   ]
   stdout.write(`${json ? JSON.stringify(factsOf(status)) : lines.join('\n')}\n`)
@@ -70,6 +70,12 @@ export function printStatus({ process: { stdout } }: CliContext, status: McpStat
 
 export function accessLines(permissions: McpStatus['server']['permissions']): readonly string[] {
   return [...permissionLines(permissions), `  folders    ${line(permissions.folders.join(', ')) || 'none'}`]
+}
+
+/** Returns the beginning of a description; the whole is in the difference, and in the JSON. */
+function summary(text: string): string {
+  const words = line(text.slice(0, 200))
+  return words.length > 100 ? `${words.slice(0, 99)}…` : words
 }
 
 const change = (about: string, done: string, work: (mcp: Mcp, id: string, tool?: string) => Promise<unknown>) =>

@@ -14,6 +14,8 @@ import { openDefinitions } from './approved-definitions.ts'
 import { expanded, type McpPermissions, type McpServer } from './configured-servers.ts'
 import { definitionsOf, portsOf } from './server-connections.ts'
 
+export type TrialRun = Exclude<Awaited<ReturnType<typeof tryServer>>, McpFailure>
+
 type Trial = {
   readonly setup: Setup
   readonly server: McpServer

@@ -20,7 +20,12 @@ import { type FolderBook, failure, openFolderBook } from '../folders/folder-book
 import { readFolderFiles } from '../folders/folder-files.ts'
 
 /** `usable`: its text may instruct the model; otherwise it is data. `why` says what to do about a skill that may not. */
-type SkillState = Readonly<{ origin: 'own' | 'added' | 'project' | 'elsewhere'; state: string; usable: boolean; why?: string }>
+type SkillState = {
+  readonly origin: 'own' | 'added' | 'project' | 'elsewhere'
+  readonly state: 'own' | 'trusted' | 'not trusted' | 'not added' | 'approved' | 'disabled' | 'changed' | 'not approved' | 'broken'
+  readonly usable: boolean
+  readonly why?: string
+}
 
 export type Skills = Awaited<ReturnType<typeof openSkills>>
 
