@@ -47,11 +47,53 @@ export type Mcp = ReturnType<typeof openMcp>
 
 /** Nothing starts before a method says that it starts a server. Close it after use. */
 export function openMcp({ setup, sandbox = 'auto' }: { readonly setup: Setup; readonly sandbox?: SandboxKind | undefined }) {
-  const { home } = setup.paths
-  const store = openDefinitions(home)
+  const reader = createReader(setup)
+  const { servers, find, statusOf, store } = reader
   const connections = createConnections()
   const policy = policyOf(setup.config, setup.paths, setup.context.env)
   const sandboxOn = (workspace: string) => createConfinement(sandbox, { setup, policy: { ...policy, workspace } })
+
+  /** Asks the server what it offers, and keeps that on disk; a local server runs for it. It approves nothing. */
+  async function probe(id: string, signal: AbortSignal): Promise<McpStatus | McpFailure> {
+    const server = find(id)
+    if (server.project !== undefined && store.read().get(server.key)?.start !== sha256(startText(server)))
+      return {
+        why: `${server.origin} of a project configures ${id}, and it never started here; look at it, and run: braidclaw mcp approve ${id}`,
+      }
+    const found = await connections.use(server, { setup, sandboxOn, maxBytes: setup.config.limits.maxResultBytes }, signal)
+    if ('why' in found) return found.needsLogin ? { ...found, why: `${found.why}; run: braidclaw mcp login ${id}` } : found
+    const digests = await found.digests(signal)
+    return 'why' in digests ? digests : statusOf(server)
+  }
+
+  return {
+    servers,
+    find,
+    status: (id: string) => statusOf(find(id)),
+    probe,
+    ...approvalsOf(reader),
+    ...ownServersOf(reader),
+    /** Lists the resources and prompts of approved servers, whose texts nobody approves. */
+    items: () =>
+      servers().servers.flatMap((server) => {
+        const { state, seen } = statusOf(server)
+        if (state !== 'approved' || seen === undefined) return []
+        const source = `mcp:${server.id}`
+        return [
+          ...seen.resources.map(({ uri, description, name }) => {
+            return { kind: 'mcp_resource', source, name: uri, description: `${name}: ${description}` }
+          }),
+          ...seen.prompts.map(({ name, description }) => ({ kind: 'mcp_prompt', source, name, description })),
+        ]
+      }),
+    close: connections.close,
+  }
+}
+
+type Reader = ReturnType<typeof createReader>
+
+function createReader(setup: Setup) {
+  const store = openDefinitions(setup.paths.home)
 
   /** Returns the servers with the permissions that were chosen when they were approved. */
   function servers(): ReturnType<typeof configuredServers> {
@@ -72,30 +114,16 @@ export function openMcp({ setup, sandbox = 'auto' }: { readonly setup: Setup; re
   }
 
   const statusOf = (server: McpServer): McpStatus => statusFrom(server, store.read().get(server.key), store.seen(server.key))
+  return { setup, store, servers, find, statusOf }
+}
 
-  /** Asks the server what it offers, and keeps that on disk; a local server runs for it. It approves nothing. */
-  async function probe(id: string, signal: AbortSignal): Promise<McpStatus | McpFailure> {
-    const server = find(id)
-    if (server.project !== undefined && store.read().get(server.key)?.start !== sha256(startText(server)))
-      return {
-        why: `${server.origin} of a project configures ${id}, and it never started here; look at it, and run: braidclaw mcp approve ${id}`,
-      }
-    const found = await connections.use(server, { setup, sandboxOn, maxBytes: setup.config.limits.maxResultBytes }, signal)
-    if ('why' in found) return found.needsLogin ? { ...found, why: `${found.why}; run: braidclaw mcp login ${id}` } : found
-    const digests = await found.digests(signal)
-    return 'why' in digests ? digests : statusOf(server)
-  }
-
+function approvalsOf({ store, find }: Reader) {
   const change = (id: string, work: (server: McpServer, entry: ServerApproval | undefined) => ServerApproval) => {
     const server = find(id)
     return store.change((book) => void book.set(server.key, work(server, book.get(server.key))))
   }
 
   return {
-    servers,
-    find,
-    status: (id: string) => statusOf(find(id)),
-    probe,
     /** Lets the server start in the way in which it is configured now, with these permissions if they are given. It approves no tool. */
     allowStart: (id: string, permissions?: McpPermissions) =>
       change(id, (server, entry) => {
@@ -143,9 +171,15 @@ export function openMcp({ setup, sandbox = 'auto' }: { readonly setup: Setup; re
         const others = (entry.off ?? []).filter((name) => name !== tool)
         return { ...entry, off: enabled ? others : [...others, tool] }
       }),
+  }
+}
+
+/** Returns what changes the servers of mcp.json in our home. */
+function ownServersOf({ setup, store, servers, find }: Reader) {
+  const file = ownServerFile(setup.paths.home)
+  return {
     /** Writes a server into mcp.json of our home. @throws FailureError when one of that id is configured, or the table is wrong */
     add(id: string, table: JsonObject): McpServer {
-      const file = ownServerFile(home)
       const other = servers().servers.find((server) => server.id === id)
       if (other !== undefined)
         throw new FailureError('usage', `${other.origin} has a server ${quote(id)} already; choose another id, or remove it`)
@@ -159,25 +193,10 @@ export function openMcp({ setup, sandbox = 'auto' }: { readonly setup: Setup; re
       const server = find(id)
       await store.change((book) => void book.delete(server.key))
       store.forget(server.key)
-      const file = ownServerFile(home)
       if (server.origin !== file) return server.origin
       writeOwn(file, { [id]: undefined })
       return undefined
     },
-    /** Lists the resources and prompts of approved servers, whose texts nobody approves. */
-    items: () =>
-      servers().servers.flatMap((server) => {
-        const { state, seen } = statusOf(server)
-        if (state !== 'approved' || seen === undefined) return []
-        const source = `mcp:${server.id}`
-        return [
-          ...seen.resources.map(({ uri, description, name }) => {
-            return { kind: 'mcp_resource', source, name: uri, description: `${name}: ${description}` }
-          }),
-          ...seen.prompts.map(({ name, description }) => ({ kind: 'mcp_prompt', source, name, description })),
-        ]
-      }),
-    close: connections.close,
   }
 }
 

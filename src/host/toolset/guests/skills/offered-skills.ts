@@ -9,7 +9,7 @@ import type { SpawnPlan } from '../../../../tools/process.ts'
 import { done, fail } from '../../../../tools/tool-kind.ts'
 import type { Setup } from '../../../api.ts'
 import { openProjectFiles } from '../../../setup/project-files.ts'
-import { openSkills, skillRoots } from './skills.ts'
+import { openSkills, type Skills, skillRoots } from './skills.ts'
 
 export type OfferedSkills = Awaited<ReturnType<typeof offerSkills>>
 
@@ -21,15 +21,7 @@ const [longestSummary, mostFiles, range] = [160, 30, { maxBytes: 65_536 }]
 /** Reads the skills once; those of a project only when it is trusted. `workspace` is a real path. */
 export async function offerSkills(setup: Setup, workspace: string) {
   const { skillState, skillScripts } = await openSkills(setup, workspace)
-  // Of two with one name the first counts, so one that may not be used must not be among them.
-  const roots = skillRoots(setup, workspace).filter(({ root, path }) => path === '' || skillState(join(root, path)).usable)
-  const { skills: all, notices } = await readSkills(roots)
-  for (const notice of notices) setup.log('debug', visible(notice))
-  const skills = all.filter(({ skill: { name, skillDir } }) => {
-    const { usable, why = '' } = skillState(skillDir)
-    if (!usable) setup.log('warn', visible(`skill ${name} is not offered: ${why}`))
-    return usable
-  })
+  const skills = await usableSkills(setup, workspace, skillState)
   const names = skills.map(({ skill }) => skill.name)
 
   /** The files of a project were made visible and redacted when they were read. */
@@ -95,6 +87,18 @@ export async function offerSkills(setup: Setup, workspace: string) {
       return folders.length === 0 ? plan : { ...plan, readablePaths: [...(plan.readablePaths ?? []), ...folders] }
     },
   }
+}
+
+async function usableSkills(setup: Setup, workspace: string, skillState: Skills['skillState']): Promise<readonly FoundSkill[]> {
+  // Of two with one name the first counts, so one that may not be used must not be among them.
+  const roots = skillRoots(setup, workspace).filter(({ root, path }) => path === '' || skillState(join(root, path)).usable)
+  const { skills: all, notices } = await readSkills(roots)
+  for (const notice of notices) setup.log('debug', visible(notice))
+  return all.filter(({ skill: { name, skillDir } }) => {
+    const { usable, why = '' } = skillState(skillDir)
+    if (!usable) setup.log('warn', visible(`skill ${name} is not offered: ${why}`))
+    return usable
+  })
 }
 
 /** Returns the first lines that fit, and how many do not. */
