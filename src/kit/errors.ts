@@ -8,12 +8,19 @@ export function traceOf(error: unknown): string {
 }
 
 /** Returns the message of an error, or the text of any other thrown value. */
-export function errorText(error: unknown): string {
+export function errorText(thrown: unknown): string {
+  const error = causeOf(thrown)
   return error instanceof Error ? error.message : String(error)
 }
 
+/** Returns the error of the work where what is due at its end failed as well. */
+function causeOf(error: unknown): unknown {
+  return error instanceof Error && 'suppressed' in error ? causeOf(error.suppressed) : error
+}
+
 /** Returns the code of an error of the system or of a database, such as ENOENT, and undefined where there is none. */
-export function errnoOf(error: unknown): string | undefined {
+export function errnoOf(thrown: unknown): string | undefined {
+  const error = causeOf(thrown)
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
