@@ -84,7 +84,10 @@ describe('2: usage', () => {
     [['--no-color', 'hi'], 'no flag "--no-color"; here: NO_COLOR=1'],
     [['-at', 'x'], 'no flag "-t"; here: --tools'],
     [['--schema', 's.json', 'hi'], 'no flag "--schema"; here: --json'],
-    [['extension', 'install', 'x'], 'no command "extension"; MCP servers: braidclaw mcp list (docs/mcp.md); plugins: braidclaw plugin list'],
+    [
+      ['extension', 'install', 'x'],
+      'no command "extension"; MCP servers: braidclaw mcp list (docs/mcp.md); plugins: braidclaw plugin list',
+    ],
     [['agent', '--model'], '--model needs a value'],
     [['agent', '--max-turns', '0', '-m', 'x'], '--max-turns: limits.max_tool_rounds: 0 is out of range'],
     [['agent', 'what', 'time', 'is', 'it'], "braidclaw agent -m 'what time is it'"],
