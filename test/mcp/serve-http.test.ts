@@ -4,10 +4,13 @@ import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { gateway, tokenOf } from '../support/gateway.ts'
+import { needs } from '../support/needs.ts'
 import { repetitions } from '../support/tier.ts'
 import { asksFirst, home, scripted } from '../support/turns.ts'
 import { until } from '../support/until.ts'
 import { generations, hasGeneration, overHttp } from './serve-clients.ts'
+
+const bwrap = needs('bwrap')
 
 const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 const listing = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} })
@@ -63,7 +66,7 @@ test('a token is offered what its scopes and its profile permit, and sees its ow
   expect(JSON.stringify(listed)).not.toContain(conversation_id)
 })
 
-test.each(generations.filter(hasGeneration))(
+test.each(generations.filter((one) => hasGeneration(one) && bwrap))(
   'a client of the generation %s calls tools, and asks a person only where the protocol can',
   async (generation) => {
     using at = home('', asksFirst)
@@ -79,7 +82,7 @@ test.each(generations.filter(hasGeneration))(
   },
 )
 
-test('nobody answers a question twice, or that of another token', async () => {
+test.if(bwrap)('nobody answers a question twice, or that of another token', async () => {
   using at = home('', asksFirst)
   await using server = await gateway(at)
   const other = await tokenOf(at, 'other', '--scope', 'admin')
@@ -113,29 +116,33 @@ test('nobody answers a question twice, or that of another token', async () => {
   expect((await send(chat, {})).content[0].text).toContain('needs approval')
 })
 
-test('a client that disconnects, and a token that is revoked, end a call; many calls at once all end', async () => {
-  using at = home()
-  const sleeping = { command: 'touch began; sleep 300', direct: true }
-  await using server = await gateway(at, ['--auto'])
-  const outcomes = async () => {
-    const receipts: { tool: string; status: string }[] = JSON.parse((await at.run(['receipt', 'list', '--json'])).stdout)
-    return receipts.filter(({ tool }) => tool === 'shell').map(({ status }) => status)
-  }
-  const began = join(at.workspace, 'began')
-  const yes = () => ({ action: 'accept', content: { allow: true } })
-  const more = await tokenOf(at, 'more', '--scope', 'admin')
-  const leaving = new AbortController()
-  for (const [number, end] of [() => leaving.abort(), () => void at.run(['token', 'revoke', 'more'])].entries()) {
-    await using mcp = await overHttp(server.url, more, { answering: yes })
-    const calling = mcp.call('shell', sleeping, number === 0 ? { signal: leaving.signal } : {}).catch(() => {})
-    await until(() => existsSync(began))
-    end()
-    await until(async () => (await outcomes()).length === number + 1)
-    await calling
-    await Bun.file(began).delete()
-  }
-  expect(await outcomes()).toEqual(['failed', 'failed'])
-  await using mcp = await overHttp(server.url, server.token)
-  const calls = await Promise.all(Array.from({ length: repetitions({ fast: 100, deep: 1_000 }) }, () => mcp.call('time')))
-  expect(calls.filter(([, isError]) => isError)).toEqual([])
-}, 120_000)
+test.if(bwrap)(
+  'a client that disconnects, and a token that is revoked, end a call; many calls at once all end',
+  async () => {
+    using at = home()
+    const sleeping = { command: 'touch began; sleep 300', direct: true }
+    await using server = await gateway(at, ['--auto'])
+    const outcomes = async () => {
+      const receipts: { tool: string; status: string }[] = JSON.parse((await at.run(['receipt', 'list', '--json'])).stdout)
+      return receipts.filter(({ tool }) => tool === 'shell').map(({ status }) => status)
+    }
+    const began = join(at.workspace, 'began')
+    const yes = () => ({ action: 'accept', content: { allow: true } })
+    const more = await tokenOf(at, 'more', '--scope', 'admin')
+    const leaving = new AbortController()
+    for (const [number, end] of [() => leaving.abort(), () => void at.run(['token', 'revoke', 'more'])].entries()) {
+      await using mcp = await overHttp(server.url, more, { answering: yes })
+      const calling = mcp.call('shell', sleeping, number === 0 ? { signal: leaving.signal } : {}).catch(() => {})
+      await until(() => existsSync(began))
+      end()
+      await until(async () => (await outcomes()).length === number + 1)
+      await calling
+      await Bun.file(began).delete()
+    }
+    expect(await outcomes()).toEqual(['failed', 'failed'])
+    await using mcp = await overHttp(server.url, server.token)
+    const calls = await Promise.all(Array.from({ length: repetitions({ fast: 100, deep: 1_000 }) }, () => mcp.call('time')))
+    expect(calls.filter(([, isError]) => isError)).toEqual([])
+  },
+  120_000,
+)

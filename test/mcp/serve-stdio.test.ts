@@ -4,6 +4,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Nest } from '../support/cli.ts'
+import { needs } from '../support/needs.ts'
 import { repetitions } from '../support/tier.ts'
 import { asksFirst, call, everyTool, home, scripted, turn } from '../support/turns.ts'
 import { until } from '../support/until.ts'
@@ -19,6 +20,8 @@ async function outcomes(at: Nest): Promise<readonly string[]> {
 }
 
 const yes: Answering = () => ({ action: 'accept', content: { allow: true } })
+
+const bwrap = needs('bwrap')
 
 describe.each(generations)('a client of the generation %s', (generation) => {
   const runs = hasGeneration(generation)
@@ -39,7 +42,7 @@ describe.each(generations)('a client of the generation %s', (generation) => {
     expect(await outcomes(at)).toEqual(['file_write denied', 'shell denied', 'file_read denied', 'file_read allowed'])
   })
 
-  test.if(runs)('a person at the client decides about a call; only a whole yes counts', async () => {
+  test.if(runs && bwrap)('a person at the client decides about a call; only a whole yes counts', async () => {
     using at = home('', asksFirst)
     const answers = [
       { action: 'decline' },
@@ -61,7 +64,7 @@ describe.each(generations)('a client of the generation %s', (generation) => {
     expect(messages[0]).toContain('echo ran > ran.txt')
   })
 
-  test.if(runs)('without a person at the client a call waits for an operator, whose yes counts once', async () => {
+  test.if(runs && bwrap)('without a person at the client a call waits for an operator, whose yes counts once', async () => {
     using at = home('', asksFirst)
     await using mcp = await overStdio(at, [], { generation })
     const command = { command: 'echo ran >> ran.txt' }
@@ -103,7 +106,7 @@ describe.each(generations)('a client of the generation %s', (generation) => {
   })
 })
 
-test('a client that cancels a call, or dies in mid-call, ends the command, and the receipt says so', async () => {
+test.if(bwrap)('a client that cancels a call, or dies in mid-call, ends the command, and the receipt says so', async () => {
   using at = home()
   const began = join(at.workspace, 'began')
   const sleeping = { command: 'touch began; sleep 300', direct: true }
@@ -126,7 +129,7 @@ test('a client that cancels a call, or dies in mid-call, ends the command, and t
   expect(await outcomes(at)).toEqual(['shell failed', 'file_delete allowed', 'shell failed'])
 })
 
-test('--tools offers only what it names, and a call that waits for its answer does not hold up the others', async () => {
+test.if(bwrap)('--tools offers only what it names, and a call that waits for its answer does not hold up the others', async () => {
   using at = home('', asksFirst)
   at.file('tools.json', '[{"name":"time"},{"name":"shell"}]')
   const asked = Promise.withResolvers<void>()
