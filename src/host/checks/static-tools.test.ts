@@ -76,7 +76,7 @@ confined('a tool that is not there was not run', async () => {
   expect(await run('eslint .')).toMatchObject({ tier: 1, pass: false, notRun: true })
 })
 
-/** What these versions printed into a pipe about small projects with mistakes, with how many findings a person counts in it. */
+/** Holds what these versions printed into a pipe about small projects with mistakes, and how many findings a person counts in it. */
 const recorded: readonly { readonly tool: string; readonly version: string; readonly found: number; readonly output: string }[] =
   readFileSync(join(import.meta.dir, 'static-tools.fixture.jsonl'), 'utf8')
     .trim()
