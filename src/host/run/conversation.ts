@@ -249,8 +249,8 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
   const payer = payerOf(context, begun.conversationId)
   const meters = await metersOf(home, { ...profile.setup, shared: options.budget }, payer)
   const running: { agent?: Agent; limit?: ToolLimit | undefined } = {}
-  const claimed = { setup: profile.setup, journal: home.memory.journal, conversationId: begun.conversationId, further }
-  const about = { ...claimed, checks: options.checks, runId: () => running.agent?.runId() ?? '' }
+  const runId = () => running.agent?.runId()
+  const about = { ...begun, setup: profile.setup, journal: home.memory.journal, further, checks: options.checks, runId }
   running.agent = createRunner({
     conversationId: begun.conversationId,
     channel: options.channel,

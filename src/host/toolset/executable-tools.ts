@@ -21,7 +21,7 @@ import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { policyOf } from '../setup/effective-policy.ts'
 import type { SourcedTool, ToolDeps, ToolSource } from './contract.ts'
-import { pluginTools } from './guests/plugins/plugin-tools.ts'
+import { pluginTools, warnOnce } from './guests/plugins/plugin-tools.ts'
 import { createConfinement } from './sandbox/command-sandbox.ts'
 import { approvedPlugins, approvedServers, builtInNames, namedCall } from './tool-selection.ts'
 
@@ -105,13 +105,9 @@ export function executablesFrom(setup: Setup, { at, asked, by }: ExecutablesRequ
     surveyFolder?: () => Promise<ExecutableSurvey>
     from?: readonly Executable[]
     offered: readonly Executable[]
-    reported: Set<string>
     first: boolean
-  } = { offered: [], reported: new Set(), first: true }
-  const tell = (line: string) => {
-    if (!state.reported.has(line)) setup.log('warn', line)
-    state.reported.add(line)
-  }
+  } = { offered: [], first: true }
+  const tell = warnOnce(setup)
   const fault = (line: string) => {
     if (by !== undefined && state.first) throw new FailureError('usage', `${by}: ${line}`)
     tell(line)

@@ -317,7 +317,7 @@ export function deadRuns(journal: Journal): ReturnType<Journal['unfinished']> {
   return journal.unfinished().filter(({ owner }) => !isAlive(owner))
 }
 
-/** The `run_id` of the notes that belong to no run: what an operator did in a home. There is no such run, so everything that reads the journal of runs leaves these notes out. */
+/** Stands for the run in notes about what an operator did in a home. Whatever reads the journal of runs leaves these notes out. */
 export const homeRun = 'home'
 
 /** Call it inside the transaction of the change that it reports. `body`: without secrets. @returns its number */

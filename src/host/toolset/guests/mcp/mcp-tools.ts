@@ -15,7 +15,7 @@ import { done, fail, sandboxed } from '../../../../tools/tool-kind.ts'
 import type { Setup } from '../../../api.ts'
 import type { SourcedTool, ToolDeps, ToolSource } from '../../contract.ts'
 import { builtInNames, namedCall } from '../../tool-selection.ts'
-import { distinct } from '../plugins/plugin-tools.ts'
+import { distinct, warnOnce } from '../plugins/plugin-tools.ts'
 import { openDefinitions, serverState, startText, toolState } from './approved-definitions.ts'
 import { configuredServers, expanded, type McpServer } from './configured-servers.ts'
 import { statusFrom } from './open-mcp.ts'
@@ -31,11 +31,7 @@ const personMs = 600_000
 export function mcpTools(setup: Setup): ToolSource {
   const store = openDefinitions(setup.paths.home)
   const state: { key?: string; tools: readonly SourcedTool[] } = { tools: [] }
-  const reported = new Set<string>()
-  const tell = (line: string) => {
-    if (!reported.has(line)) setup.log('warn', line)
-    reported.add(line)
-  }
+  const tell = warnOnce(setup)
 
   return async (deps) => {
     try {

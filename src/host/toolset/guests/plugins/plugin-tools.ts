@@ -27,15 +27,20 @@ type PluginHost = {
   readonly changed: () => string | undefined
 }
 
+/** Returns a function that writes each line into the log once. */
+export function warnOnce({ log }: Pick<Setup, 'log'>): (line: string) => void {
+  const reported = new Set<string>()
+  return (line) => {
+    if (!reported.has(line)) log('warn', line)
+    reported.add(line)
+  }
+}
+
 /** Returns a source that looks at the plugins before each turn; it reports each finding once. */
 export function pluginTools(setup: Setup): ToolSource {
   const plugins = openPlugins(setup.paths.home)
   const state: { key?: string; tools: readonly SourcedTool[] } = { tools: [] }
-  const reported = new Set<string>()
-  const tell = (line: string) => {
-    if (!reported.has(line)) setup.log('warn', line)
-    reported.add(line)
-  }
+  const tell = warnOnce(setup)
 
   return async (deps) => {
     try {
