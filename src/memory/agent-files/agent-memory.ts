@@ -1,7 +1,7 @@
 /** Manages the memory of one agent in a folder: soul, summary, pins and the last pairs of its history, consistent after any crash. */
 
-import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
-import { hasCode } from '../../kit/errors.ts'
+import { closeSync, existsSync, mkdirSync, openSync, statSync, writeSync } from 'node:fs'
+import { atEnd, hasCode } from '../../kit/errors.ts'
 import type { Clock, Log, Message } from '../../runtime/port.ts'
 import { type Compaction, compact, type Summarise } from '../conversations/compact.ts'
 import { type Context, estimateTokens } from '../conversations/model-context.ts'
@@ -64,7 +64,10 @@ export function openRecall(options: RecallOptions): OpenedRecall {
   }
 }
 
-/** Lets people find the files that they may read and edit. A name that exists stays, whatever it is. */
+/**
+ * Lets people find the files that they may read and edit. A name that exists stays, whatever it is. Bun's `writeFileSync` would cut the
+ * file to the length of its text, and with it a first pair that another process appended meanwhile.
+ */
 function createFiles({ soul, summary, history }: FolderPaths): void {
   for (const [path, text] of [
     [soul, `${defaultSoul}\n`],
@@ -72,7 +75,9 @@ function createFiles({ soul, summary, history }: FolderPaths): void {
     [history, ''],
   ] as const) {
     try {
-      writeFileSync(path, text, { flag: 'wx', mode: 0o600 })
+      const file = openSync(path, 'wx', 0o600)
+      using _end = atEnd(() => closeSync(file))
+      if (text !== '') writeSync(file, text)
     } catch (error) {
       if (!hasCode(error, 'EEXIST')) throw error
     }

@@ -54,6 +54,16 @@ test('processes that talk and compact at the same time lose nothing, keep pairs 
   expect(lastRecord(join(den.folder, 'compactions.jsonl'))?.to_line).toBe(den.read('history.archive.jsonl').split('\n').length - 1)
 }, 120_000)
 
+test('processes that open a new folder at the same time lose no first pair', async () => {
+  const names = Array.from({ length: 6 }, (_, at) => `p${at}`)
+  for (let round = 0; round < 4; round += 1) {
+    den.remove()
+    den = createAgentFolderFixture()
+    for (const each of names.map((name) => start(name, 1))) expect([await each.exited, await each.stderr.text()]).toEqual([0, ''])
+    expect(everything()).toHaveLength(2 * names.length)
+  }
+}, 120_000)
+
 test('kill -9 at any moment loses nothing that was acknowledged, and the summary is that of the archive', async () => {
   let told = 0
   for (let round = 0; round < 8; round += 1) {
