@@ -9,7 +9,7 @@ import { type FilledControl, fillControl } from '../test/control/support/filled-
 import { filledHome } from '../test/support/filled-home.ts'
 import type { Gateway } from '../test/support/gateway.ts'
 
-const pages = ['now', 'talk', 'runs', 'memory', 'tools', 'schedules', 'procedures', 'cost', 'proof'] as const
+const pages = ['now', 'talk', 'runs', 'memory', 'tools', 'servers', 'schedules', 'procedures', 'cost', 'proof'] as const
 const looks = [
   { name: '', colorScheme: 'light', viewport: { width: 1100, height: 760 } },
   { name: '-dark', colorScheme: 'dark', viewport: { width: 1100, height: 760 } },
@@ -70,6 +70,10 @@ async function pictures(browser: Browser, { url, token, ask }: Gateway, { name, 
       await page.getByLabel('The command').fill('git push --force origin main')
       await page.getByRole('button', { name: 'Explain' }).click()
       await page.locator('.card .facts').first().waitFor()
+    }
+    if (each === 'servers') {
+      await page.getByText('What is not approved').first().click()
+      await page.getByText('sends the others').last().waitFor()
     }
     if (each === 'proof') {
       await page.getByRole('button', { name: 'Verify now' }).click()

@@ -31,6 +31,7 @@ const pages: readonly (readonly [path: string, shows: string])[] = [
   ['runs/RUN', 'Correct the typo in the notes'],
   ['memory/typo notes', 'Open the conversation'],
   ['tools', 'Commands that never run'],
+  ['servers', 'never asked'],
   ['schedules', 'Add a schedule'],
   ['procedures', 'cron 0 9 * * mon'],
   ['procedures/release', 'Run it'],

@@ -91,6 +91,27 @@ export type Hit = z.infer<typeof hit>
 export const pin = z.object({ number: z.int(), text: z.string(), at: z.string() })
 export type Pin = z.infer<typeof pin>
 
+export const mcpServer = z.object({
+  id: z.string(),
+  state: z.enum(['approved', 'not approved', 'changed', 'disabled']),
+  origin: z.string().openapi({ description: 'The file that configures it' }),
+  project: z.nullable(z.string()),
+  transport: z.enum(['stdio', 'http', 'sse']),
+  reached: z.string().openapi({ description: 'Its command line, or its address' }),
+  permissions: z.object({ files: z.enum(['none', 'read', 'write']), folders: words, hosts: words, variables: words }),
+  says: z.nullable(z.string()).openapi({ description: 'How the server names itself; null: it was never asked' }),
+  tools: z.array(
+    z.object({ name: z.string(), state: z.enum(['approved', 'not approved', 'changed', 'disabled', 'gone']), description: z.string() }),
+  ),
+  refused: z.array(z.object({ name: z.string(), why: z.string() })).openapi({ description: 'Definitions that are not offered, and why' }),
+})
+export type McpServerShown = z.infer<typeof mcpServerShown>
+export const mcpServerShown = z.object({
+  ...mcpServer.shape,
+  seal: z.string().openapi({ description: 'An approval names it, so that it approves exactly what was shown' }),
+  patch: z.string().openapi({ description: 'How the server differs from what was approved, as a unified diff' }),
+})
+
 export const scheduledRun = z.object({
   due: z.string(),
   started: z.string(),

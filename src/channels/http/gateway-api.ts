@@ -13,7 +13,7 @@ import { chatRoutes } from './routes/chat.ts'
 import { conversationRoutes, jobRoutes } from './routes/conversations.ts'
 import { costRoutes } from './routes/cost.ts'
 import { eventRoutes } from './routes/events.ts'
-import { mcpRoutes } from './routes/mcp.ts'
+import { mcpRoutes, mcpServerRoutes } from './routes/mcp.ts'
 import { openAiRoutes } from './routes/openai.ts'
 import { policyRoutes } from './routes/policy.ts'
 import { recordRoutes } from './routes/records.ts'
@@ -59,6 +59,7 @@ const gatewayRoutes: readonly Routes[] = [
   schedulesRoutes,
   sopRoutes,
   mcpRoutes,
+  mcpServerRoutes,
   dashboardRoutes,
 ]
 

@@ -16,6 +16,7 @@ import { Procedures } from './views/procedures.tsx'
 import { Proof } from './views/proof.tsx'
 import { Runs } from './views/run.tsx'
 import { Schedules } from './views/schedules.tsx'
+import { Servers } from './views/servers.tsx'
 import { Talk } from './views/talk.tsx'
 import { Tools } from './views/tools.tsx'
 
@@ -26,6 +27,7 @@ const pages: readonly PageRow[] = [
   { path: 'runs', name: 'Runs', View: Runs },
   { path: 'memory', name: 'Memory', View: Memory },
   { path: 'tools', name: 'Tools and rules', View: Tools },
+  { path: 'servers', name: 'MCP servers', View: Servers },
   { path: 'schedules', name: 'Schedules', View: Schedules },
   { path: 'procedures', name: 'Procedures', View: Procedures },
   { path: 'cost', name: 'Cost', View: Cost },
