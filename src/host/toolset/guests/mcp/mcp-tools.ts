@@ -5,10 +5,10 @@
 
 import { createHybridIndex, type Entry, paramsOf } from '../../../../discovery/hybrid-index.ts'
 import { errorText } from '../../../../kit/errors.ts'
-import { canonical, changeTexts, isObject, type Json } from '../../../../kit/json.ts'
+import { canonical, changeTexts, isObject, type Json, type JsonObject } from '../../../../kit/json.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import { cut, visible, visibleLines } from '../../../../kit/text.ts'
-import type { Elicit, McpContent, McpToolDefinition } from '../../../../mcp/contract.ts'
+import type { Elicit, McpCallOptions, McpConnection, McpContent, McpToolDefinition } from '../../../../mcp/contract.ts'
 import type { AskLine, Tool, ToolResult, ToolSpec } from '../../../../runtime/port.ts'
 import { parseDescription } from '../../../../tools/executable/description.ts'
 import { done, fail, sandboxed } from '../../../../tools/tool-kind.ts'
@@ -19,7 +19,7 @@ import { distinct, warnOnce } from '../plugins/plugin-tools.ts'
 import { openDefinitions, serverState, startText, toolState } from './approved-definitions.ts'
 import { configuredServers, expanded, type McpServer } from './configured-servers.ts'
 import { statusFrom } from './open-mcp.ts'
-import { connectionsOf } from './server-connections.ts'
+import { connectionsOf, type LiveServer } from './server-connections.ts'
 
 /** With more tools than this in a turn, or more bytes of definitions of servers, the model finds tools by what it wants to do. */
 const [mostTools, mostBytes] = [25, 6_000]
@@ -49,15 +49,16 @@ export function mcpTools(setup: Setup): ToolSource {
         if (status.state !== 'approved') return []
         for (const { name, state: tool } of status.tools)
           if (tool === 'changed') tell(`the tool ${id}/${visible(name)} is disabled: its server changed its definition; ${approve(id)}`)
-        return status.tools.flatMap(({ state, definition, digest }) =>
-          state === 'approved' && definition !== undefined && digest !== undefined
-            ? [{ server, definition, digest, version: status.seen?.server.version ?? '' }]
-            : [],
+        const { version = '' } = status.seen?.server ?? {}
+        const hasTexts = (status.seen?.resources.length ?? 0) + (status.seen?.prompts.length ?? 0) > 0
+        const tools = status.tools.flatMap(({ state, definition, digest }) =>
+          state === 'approved' && definition !== undefined && digest !== undefined ? [{ server, definition, digest, version }] : [],
         )
+        return [...tools, ...(hasTexts ? [{ server, version, digest: 'texts' }] : [])]
       })
       const key = JSON.stringify(offered.map(({ server, digest }) => [server.key, sha256(startText(server)), digest]))
       if (state.key !== key) {
-        const tools = offered.flatMap((one) => toolOf({ ...one, setup, deps, tell }) ?? [])
+        const tools = offered.flatMap((one) => toolOf(one, { setup, deps, tell }) ?? [])
         Object.assign(state, { key, tools: withFinder(distinct(tools, tell)) })
       }
       return state.tools
@@ -76,26 +77,22 @@ export function offeredName(id: string, tool: string): string {
   return name.length <= 64 ? name : `${name.slice(0, 55)}_${sha256(`${id}/${tool}`).slice(0, 8)}`
 }
 
-type Offered = {
-  readonly server: McpServer
-  readonly definition: McpToolDefinition
-  readonly digest: string
-  readonly version: string
-  readonly setup: Setup
-  readonly deps: ToolDeps
-  readonly tell: (line: string) => void
-}
+/** Without a `definition` it stands for the resources and prompts of the server, which one tool of ours reads. */
+type Offered = { readonly server: McpServer; readonly definition?: McpToolDefinition; readonly digest: string; readonly version: string }
+type Turn = { readonly setup: Setup; readonly deps: ToolDeps; readonly tell: (line: string) => void }
 
-function toolOf(offered: Offered): SourcedTool | undefined {
-  const { server, definition, digest, version, setup, deps, tell } = offered
-  const source = `mcp:${server.id}/${visible(definition.name)}`
-  const spec = specOf(server, definition)
+function toolOf({ server, definition, digest, version }: Offered, { setup, deps, tell }: Turn): SourcedTool | undefined {
+  const { id } = server
+  const source = `mcp:${id}/${definition ? visible(definition.name) : 'resources and prompts'}`
+  const spec = definition ? specOf(server, definition) : textsSpec(id)
   const transport = expanded(server, setup)
   if ('why' in spec) return void tell(`tool ${source} is not offered: it ${spec.why}`)
   if ('why' in transport) return void tell(`tool ${source} is not offered: ${transport.why}`)
   const url = transport.kind === 'stdio' ? undefined : transport.url
   const isUnconfined = url === undefined && deps.sandbox === 'none'
   const where = url === undefined ? (isUnconfined ? 'no sandbox confines it' : 'a sandbox confines it') : 'it runs elsewhere'
+  const what = definition ? 'a tool' : 'texts'
+  const call = definition ? callOf(definition, digest) : readTexts
   return {
     ...spec,
     // What the server says of its tool decides nothing.
@@ -104,12 +101,28 @@ function toolOf(offered: Offered): SourcedTool | undefined {
     ...(deps.ask ? { limitMs: () => personMs } : {}),
     idempotent: false,
     source,
-    sha256: digest,
+    sha256: definition ? digest : sha256(startText(server)),
     hosts: url === undefined ? server.permissions.hosts : [URL.parse(url)?.hostname ?? url],
-    guest: `a tool of the MCP server ${server.id} ${visible(version)}: ${where}, and what it does is not foreseen`,
+    guest: `${what} of the MCP server ${id} ${visible(version)}: ${where}, and what it does is not foreseen`,
     touches: () => (url === undefined ? [] : [{ kind: 'url', url, method: 'POST' }]),
-    changed: () => whyChanged(offered),
-    invoke: (input, context) => invoke(offered, input, context),
+    changed: () => whyChanged(server, setup, definition && { name: definition.name, digest }),
+    invoke: (input, context) => invoke({ server, setup, deps, call }, input, context),
+  }
+}
+
+/** Returns the words of a tool of ours: none of them is the server's, because nobody approves its resources and prompts. */
+function textsSpec(id: string): ToolSpec {
+  return {
+    name: offeredName(id, 'read'),
+    description: `Read a resource or a prompt of the MCP server ${id}. Without arguments it lists them.`,
+    parameters: {
+      ...object,
+      properties: {
+        uri: { type: 'string', description: 'The address of a resource' },
+        prompt: { type: 'string', description: 'Or the name of a prompt' },
+        arguments: { type: 'object', additionalProperties: { type: 'string' }, description: 'What the prompt is filled with' },
+      },
+    },
   }
 }
 
@@ -123,39 +136,68 @@ function specOf({ id }: McpServer, { name, title, description, inputSchema }: Mc
 }
 
 /** Reads the book again, because another process may have changed it since the turn began. */
-function whyChanged({ server, definition, digest, setup }: Offered): string | undefined {
+function whyChanged(server: McpServer, setup: Setup, tool?: { readonly name: string; readonly digest: string }): string | undefined {
   const entry = openDefinitions(setup.paths.home).read().get(server.key)
   const state = serverState(server, entry)
   if (state !== 'approved') return `the MCP server ${server.id} is ${state}; ${approve(server.id)}`
-  const tool = toolState(entry, definition.name, digest)
-  return tool === 'approved' ? undefined : `the tool ${server.id}/${definition.name} is ${tool}; ${approve(server.id)}`
+  const now = tool === undefined ? 'approved' : toolState(entry, tool.name, tool.digest)
+  return now === 'approved' ? undefined : `the tool ${server.id}/${tool?.name} is ${now}; ${approve(server.id)}`
 }
 
-async function invoke({ server, definition, digest, setup, deps }: Offered, ...[input, { signal }]: Parameters<Tool['invoke']>) {
+/** Makes one call, or says why nothing was sent. */
+type Call = (live: LiveServer, id: string, input: JsonObject, options: McpCallOptions) => Promise<McpContent | ToolResult>
+
+type Invocation = Pick<Turn, 'setup' | 'deps'> & { readonly server: McpServer; readonly call: Call }
+
+async function invoke({ server, setup, deps, call }: Invocation, ...[input, { signal }]: Parameters<Tool['invoke']>): Promise<ToolResult> {
   const { id } = server
-  const { name } = definition
   const { guests = {}, sandboxOn, maxOutputBytes: maxBytes, ask } = deps
   const live = await connectionsOf(guests).use(server, { setup, sandboxOn, maxBytes }, signal)
   if ('why' in live) return fail(`the MCP server ${id}: ${visible(live.why)}${live.needsLogin ? `; run: braidclaw mcp login ${id}` : ''}`)
-  const digests = await live.digests(signal)
-  if ('why' in digests) return fail(`the MCP server ${id}: ${visible(digests.why)}`)
-  if (digests.get(name) !== digest) {
-    const why = digests.has(name) ? 'its server changed its definition since it was approved' : 'its server no longer has it'
-    return { ...fail(`the tool ${id}/${name} is disabled: ${why}; nothing was run; ${approve(id)}`), deniedBy: 'tool.changed' }
-  }
-  const { connection } = live
-  const content = await connection.callTool(name, input, { signal, ...(ask ? { elicit: elicitFrom(id, ask) } : {}) })
-  const { name: calls, version } = connection.server
-  const result = resultOf(content, { mcp: { server: id, name: calls, version, definition: digest } })
+  const content = await call(live, id, input, { signal, ...(ask ? { elicit: elicitFrom(id, ask) } : {}) })
+  const result = 'text' in content ? resultOf(content) : content
   const { sandbox } = live
   return sandbox === undefined ? result : sandboxed(result, { ok: true, code: 0, leftBehind: false, sandbox })
 }
 
+function callOf({ name }: McpToolDefinition, digest: string): Call {
+  return async (live, id, input, options) => {
+    const digests = await live.digests(options.signal)
+    if ('why' in digests) return fail(`the MCP server ${id}: ${visible(digests.why)}`)
+    if (digests.get(name) !== digest) {
+      const why = digests.has(name) ? 'its server changed its definition since it was approved' : 'its server no longer has it'
+      return { ...fail(`the tool ${id}/${name} is disabled: ${why}; nothing was run; ${approve(id)}`), deniedBy: 'tool.changed' }
+    }
+    const { connection } = live
+    const { name: calls, version } = connection.server
+    const content = await connection.callTool(name, input, options)
+    return { ...resultOf(content), metadata: { mcp: { server: id, name: calls, version, definition: digest } } }
+  }
+}
+
+const readTexts: Call = async ({ connection }, _id, { uri, prompt, arguments: given }, options) => {
+  if (typeof uri === 'string') return connection.readResource(uri, options)
+  if (typeof prompt !== 'string') return listTexts(connection, options.signal)
+  const texts = Object.entries(isObject(given) ? given : {}).map(([name, value]) => [name, String(value)])
+  return connection.getPrompt(prompt, Object.fromEntries(texts), options)
+}
+
+async function listTexts(connection: McpConnection, signal: AbortSignal): Promise<ToolResult> {
+  const [resources, prompts] = [await connection.resources(signal), await connection.prompts(signal)]
+  const lines = [
+    ...('why' in resources ? [] : resources.items).map(({ uri, name, description }) => `resource ${uri}: ${name}. ${description}`),
+    ...('why' in prompts ? [] : prompts.items).map((prompt) => {
+      const names = prompt.arguments.map(({ name, required }) => (required ? name : `[${name}]`))
+      return `prompt ${prompt.name}(${names.join(', ')}): ${prompt.description}`
+    }),
+  ]
+  return done(lines.map((each) => cut(visible(each), 500)).join('\n') || 'the server has neither resources nor prompts now')
+}
+
 /** The model reads the text, in which each picture is named; the result of a tool has no place for the picture itself. */
-function resultOf({ text, isError, failed }: McpContent, metadata: NonNullable<ToolResult['metadata']>): ToolResult {
+function resultOf({ text, isError, failed }: McpContent): ToolResult {
   const output = visibleLines(text)
-  if (!isError) return done(output, metadata)
-  return { ...fail(failed ? visible(failed.why) : output || 'the tool failed without a reason', failed ? output : ''), metadata }
+  return isError ? fail(failed ? visible(failed.why) : output || 'the tool failed without a reason', failed ? output : '') : done(output)
 }
 
 /** Where there are many tools, the model gets only the means to find and call them. */
