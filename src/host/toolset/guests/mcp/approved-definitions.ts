@@ -90,12 +90,12 @@ export function toolDigest(tool: McpToolDefinition): string {
 }
 
 /** Returns how the server starts, as text: values that stand in the file are keys as often as not, so only their digests are in it. */
-export function startText({ transport, auth, permissions }: McpServer): string {
+export function startText({ transport, permissions }: McpServer): string {
   const hidden = (texts: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(texts).map(([name, value]) => [name, value.includes('${') ? value : `sha256 ${sha256(value)}`]))
   const shown =
     transport.kind === 'stdio' ? { ...transport, env: hidden(transport.env) } : { ...transport, headers: hidden(transport.headers) }
-  return `${JSON.stringify(JSON.parse(canonical(changeTexts({ transport: shown, auth, permissions }, (text) => text.toWellFormed()))), null, 2)}\n`
+  return `${JSON.stringify(JSON.parse(canonical(changeTexts({ transport: shown, permissions }, (text) => text.toWellFormed()))), null, 2)}\n`
 }
 
 export function serverState(server: McpServer, approval: ServerApproval | undefined): ServerState {

@@ -53,6 +53,25 @@ test('a server that is written wrongly is named with its line, and the others co
   ])
 })
 
+test('"auth" of a server at an address becomes its headers; a program has none', () => {
+  using stage = guestStage({ env: { WORD: 'q9f8e7d6c5b4' } })
+  const url = 'https://a.example.org/'
+  writeFileSync(
+    join(stage.user, '.mcp.json'),
+    json({
+      a: { url, headers: { 'x-team': 'a' }, auth: { token: '${WORD}', headers: { 'x-key': 'k' } } },
+      b: { url, auth: { tokn: 'x' } },
+    }),
+  )
+  const setup = stage.load()
+  const { servers, problems } = configuredServers(setup)
+  const [server] = servers
+  expect(server && expanded(server, setup)).toMatchObject({
+    headers: { 'x-team': 'a', 'x-key': 'k', authorization: 'Bearer q9f8e7d6c5b4' },
+  })
+  expect(problems).toEqual([expect.stringContaining('mcp.servers.b.auth.tokn is not a field of this table; did you mean "token"?')])
+})
+
 test('variables are replaced when a server starts, and one that is not set stops it', () => {
   using stage = guestStage({ env: { WORD: 'q9f8e7d6c5b4' } })
   const args = ['${WORD}', '${NONE:-else}', '$WORD', '${BRAIDCLAW_STATE}/x']

@@ -31,7 +31,6 @@ export type McpServer = {
   /** As it is written: `${NAME}` stands in it until the server starts. */
   readonly transport: McpTransport
   readonly permissions: McpPermissions
-  readonly auth?: JsonObject
   /** The file that configures it. */
   readonly origin: string
   /** The folder of the project that configures it; absent: the operator does. */
@@ -126,13 +125,11 @@ function put({ servers, problems, notices }: Draft, written: Written): void {
 function serverOf(table: TableReader, { id, origin, project }: Written): McpServer {
   const named = table.has('transport') ? 'transport' : 'type'
   const kind = table.oneOf(named, ['stdio', 'http', 'sse', 'streamable-http'], table.has('url') ? 'http' : 'stdio')
-  const auth = table.raw('auth')
   return {
     id,
     name: table.text('name', id),
     transport: kind === 'stdio' ? command(table) : address(table, kind === 'sse' ? 'sse' : 'http'),
     permissions: permissionsOf(table.table('permissions')),
-    auth: isJsonObject(auth) ? auth : undefined,
     origin,
     project,
     key: project === undefined ? id : `${project}#${id}`,
@@ -151,7 +148,11 @@ function address(table: TableReader, kind: 'http' | 'sse'): McpTransport {
   const parsed = URL.parse(url.replaceAll(variable, 'x'))
   if (url !== '' && (!/^https?:$/.test(parsed?.protocol ?? '') || parsed?.username || parsed?.password))
     table.wrong('url', 'must be an http or https address without a user or a password; put a key into "headers", as "${NAME}"')
-  return { kind, url, headers: textsIn(table, 'headers') }
+  const auth = table.table('auth')
+  const token = auth.text('token', '')
+  const headers = { ...textsIn(table, 'headers'), ...textsIn(auth, 'headers') }
+  auth.end()
+  return { kind, url, headers: token === '' ? headers : { ...headers, authorization: `Bearer ${token}` } }
 }
 
 function textsIn(table: TableReader, name: string): { readonly [name: string]: string } {
