@@ -65,7 +65,7 @@ export function guestStage({ config = '', env = {}, sandbox = 'auto', at }: Stag
     }
   }
   const add = async (id: string, table: JsonObject) => {
-    mcp().add(id, table)
+    await mcp().add(id, table)
     return approve(id)
   }
   const open = async () => {

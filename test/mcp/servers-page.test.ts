@@ -17,7 +17,7 @@ const patch = { method: 'PATCH' }
 test.if(runs)('an approval by HTTP names the seal of what was shown, and a token that only reads changes nothing', async () => {
   using at = nest()
   using stage = guestStage({ at: { home: at.home, workspace: at.workspace } })
-  stage.mcp().add('x', { ...stage.small('x', [echo]), env: { API_KEY: 'sk-live-8d1f0c55aa7710' } })
+  await stage.mcp().add('x', { ...stage.small('x', [echo]), env: { API_KEY: 'sk-live-8d1f0c55aa7710' } })
   await using server = await gateway(at)
   const reader = { headers: { authorization: `Bearer ${await tokenOf(at, 'reader', '--scope', 'read')}` } }
   const toolsOf = (body: { tools: { name: string; state: string }[] }) => body.tools.map(({ name, state }) => `${name} ${state}`)
@@ -61,7 +61,7 @@ test.if(runs)('an approval by HTTP names the seal of what was shown, and a token
 test.if(runs && hasBrowser)('the page asks a server, shows what is not approved, approves it, and takes a tool away', async () => {
   using at = nest()
   using stage = guestStage({ at: { home: at.home, workspace: at.workspace } })
-  stage.mcp().add('x', stage.small('x', [echo, wave]))
+  await stage.mcp().add('x', stage.small('x', [echo, wave]))
   await using server = await gateway(at)
   await using visit = await open(server, { at: 'servers' })
   const { page, complaints } = visit

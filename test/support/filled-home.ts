@@ -97,8 +97,8 @@ async function addServers(at: Nest): Promise<void> {
   const setup = loadSetup({ ...context, cwd: at.workspace })
   const mcp = openMcp({ setup })
   const permissions = { files: 'read', hosts: ['api.example.org'], variables: ['NOTES_KEY'] }
-  mcp.add('notes', { command: 'mcp-notes', args: ['--quiet'], permissions })
-  mcp.add('docs', { url: 'https://mcp.example.org/mcp' })
+  await mcp.add('notes', { command: 'mcp-notes', args: ['--quiet'], permissions })
+  await mcp.add('docs', { url: 'https://mcp.example.org/mcp' })
   const tool = (name: string, description: string) => ({ name, description, inputSchema: { type: 'object' } as const })
   const seen = (add: string) => ({
     server: { name: 'Notes', version: '1.4.0', protocol: '2025-11-25', offers: [] },

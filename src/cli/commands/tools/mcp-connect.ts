@@ -69,7 +69,7 @@ export const add = command({
       const permissions = { files: files ?? 'none', folders: [...folder], hosts: [...host], variables: [...variable] }
       const command = { command: first, args: words.slice(1), permissions }
       const { mcp, setup, signal, ask } = opened
-      const server = mcp.add(id, isAddress ? { url: first, headers } : command)
+      const server = await mcp.add(id, isAddress ? { url: first, headers } : command)
       context.process.stdout.write(`added: ${visible(id)} (${line(server.origin)})\n`)
       if (!flags.yes && ask === undefined)
         return void context.process.stderr.write(`it may not run yet; approve it: braidclaw mcp approve ${id}\n`)

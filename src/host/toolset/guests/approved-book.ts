@@ -22,11 +22,14 @@ export function openApprovedBook<Entry>({ home, file, noun, isEntry }: BookOptio
     throw new FailureError('error', `${file} is damaged, so no ${noun} runs; remove the file and approve the ${noun}s again`)
   }
 
+  /** Lets one process at a time change files of the home, because two that write at once would undo each other's change. */
+  const exclusive = <T>(work: () => T): Promise<T> => createTurns(home, openLibc).take(async () => work())
+
   return {
     read,
-    /** Lets one process at a time change the entries, because two that write at once would undo each other's change. */
+    exclusive,
     change: (work: (book: Map<string, Entry>) => void): Promise<void> =>
-      createTurns(home, openLibc).take(async () => {
+      exclusive(() => {
         const book = read()
         work(book)
         replaceFile(file, `${JSON.stringify(Object.fromEntries(book), null, 1)}\n`)

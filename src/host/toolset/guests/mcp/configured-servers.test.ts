@@ -53,6 +53,24 @@ test('a server that is written wrongly is named with its line, and the others co
   ])
 })
 
+test('several that add servers at once lose none of them', async () => {
+  using stage = guestStage()
+  const ids = Array.from({ length: 12 }, (_, at) => `s${at}`)
+  const code = (id: string) =>
+    `await guestStage({ at: ${JSON.stringify({ home: stage.user, workspace: stage.workspace })} }).mcp().add('${id}', { command: 'x' })`
+  const source = JSON.stringify(join(import.meta.dir, '../../../../../test/mcp/guest-stage.ts'))
+  const children = ids
+    .slice(0, 3)
+    .map((id) => Bun.spawn([process.execPath, '-e', `import { guestStage } from ${source}\n${code(id)}`], { stderr: 'pipe' }))
+  await Promise.all(ids.slice(3).map((id) => stage.mcp().add(id, { command: 'x' })))
+  for (const child of children) expect([await child.stderr.text(), await child.exited]).toEqual(['', 0])
+  expect(
+    configuredServers(stage.load())
+      .servers.map(({ id }) => id)
+      .sort(),
+  ).toEqual(ids.toSorted())
+})
+
 test('"auth" of a server at an address becomes its headers; a program has none', () => {
   using stage = guestStage({ env: { WORD: 'q9f8e7d6c5b4' } })
   const url = 'https://a.example.org/'

@@ -179,13 +179,13 @@ function ownServersOf({ setup, store, servers, find }: Reader) {
   const file = ownServerFile(setup.paths.home)
   return {
     /** Writes a server into mcp.json of our home. @throws FailureError when one of that id is configured, or the table is wrong */
-    add(id: string, table: JsonObject): McpServer {
+    async add(id: string, table: JsonObject): Promise<McpServer> {
       const other = servers().servers.find((server) => server.id === id)
       if (other !== undefined)
         throw new FailureError('usage', `${other.origin} has a server ${quote(id)} already; choose another id, or remove it`)
       const problems = configuredServers(setup, { [id]: table }).problems.filter((problem) => problem.startsWith(file))
       if (problems.length > 0) throw new FailureError('usage', problems)
-      writeOwn(file, { [id]: table })
+      await store.exclusive(() => writeOwn(file, { [id]: table }))
       return find(id)
     },
     /** Forgets the approval, and takes the server out of mcp.json of our home. @returns the file that still configures it, if one does */
@@ -194,7 +194,7 @@ function ownServersOf({ setup, store, servers, find }: Reader) {
       await store.change((book) => void book.delete(server.key))
       store.forget(server.key)
       if (server.origin !== file) return server.origin
-      writeOwn(file, { [id]: undefined })
+      await store.exclusive(() => writeOwn(file, { [id]: undefined }))
       return undefined
     },
   }
