@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { comparisonOf } from './against.ts'
 import { type Model, startModel } from './loopback.ts'
 import { scenarios } from './model.ts'
 import { type Figure, judge, table } from './report.ts'
@@ -100,4 +101,20 @@ test('a section of the results is replaced, the others stay', () => {
   expect(replaced.indexOf('new turns')).toBeLessThan(replaced.indexOf('old memory'))
   expect(replaceSection(replaced, 'Receipts', 'new receipts')).toEndWith('new receipts\n')
   expect(replaceSection('# Results\n', 'Turns', 'first')).toMatch(/^# Results\n\n## Turns\n\n.*\n\nfirst\n$/)
+})
+
+describe('a comparison with an earlier commit', () => {
+  const timing = (times: readonly number[]) => ({ times, median: 0, min: 0 })
+  const noisy = Array.from({ length: 60 }, (_, at) => 30 + (at % 7))
+
+  test('is the median of the rounds, whatever else the machine did in them', () => {
+    const { ratio, from, to } = comparisonOf(timing(noisy), timing(noisy.map((ms, at) => ms * (at % 2 === 0 ? 1.04 : 1.06))))
+    expect(ratio).toBeGreaterThanOrEqual(1.04)
+    expect([from, to].map((each) => each.toFixed(2))).toEqual(['1.04', '1.06'])
+  })
+
+  test('of a tree with itself holds 1', () => {
+    const { from, to } = comparisonOf(timing(noisy), timing(noisy))
+    expect([from, to]).toEqual([1, 1])
+  })
 })

@@ -81,7 +81,7 @@ async function build(name: string): Promise<void> {
 type Folders = { readonly home: string; readonly workspace: string; readonly store: string }
 
 /** A home that knows the loopback model, and a workspace with something to read. */
-function prepare(scratch: string, url: string): Folders {
+export function prepare(scratch: string, url: string): Folders {
   const folders = { home: join(scratch, 'home'), workspace: join(scratch, 'workspace'), store: join(scratch, 'store') }
   for (const folder of Object.values(folders)) mkdirSync(folder, { mode: 0o700 })
   writeFileSync(join(folders.workspace, 'notes.txt'), 'Buy milk.\n'.repeat(40))
@@ -97,6 +97,7 @@ autonomy = "full"
 
 [limits]
 max_tool_rounds = 30
+max_same_results = 30
 
 [providers.models.bench]
 kind = "openai-compatible"
@@ -131,15 +132,12 @@ async function measure({ names, folders, model, runs }: Job): Promise<Figure[]> 
   return figures
 }
 
+export function benchEnv({ home, store }: Folders, url: string): Program['env'] {
+  return { PATH: '/usr/bin:/bin', HOME: home, BENCH_URL: `${url}/v1`, BENCH_STORE: store, BRAIDCLAW_HOME: home, BENCH_API_KEY: KEYS.short }
+}
+
 function programOf(name: string, folders: Folders, model: Model): (args: readonly string[]) => Program {
-  const env = {
-    PATH: '/usr/bin:/bin',
-    HOME: folders.home,
-    BENCH_URL: `${model.url}/v1`,
-    BENCH_STORE: folders.store,
-    BRAIDCLAW_HOME: folders.home,
-    BENCH_API_KEY: KEYS.short,
-  }
+  const env = benchEnv(folders, model.url)
   return (args) => ({ name, command: [executable(name), ...args], env, cwd: folders.workspace })
 }
 
@@ -151,7 +149,7 @@ function executable(name: string): string {
   return name === 'braidclaw' ? join(dist, name) : join(dist, 'floor', name)
 }
 
-function turn(name: string, scenario: string): string[] {
+export function turn(name: string, scenario: string): string[] {
   if (name !== 'braidclaw') return [scenario, PROMPT]
   return scenario === 'filter' ? [PROMPT, '-m', 'bench/filter'] : ['agent', '-m', PROMPT, '--model', `bench/${scenario}`]
 }
@@ -161,7 +159,7 @@ function figuresOf(scenario: string, timings: ReadonlyMap<string, Timing>): Figu
 }
 
 /** Runs once untimed and makes sure that the whole turn was done: every round asked for, the answer printed. */
-async function rehearse({ name, command, env, cwd }: Program, scenario: string, model: Model): Promise<Stats> {
+export async function rehearse({ name, command, env, cwd }: Program, scenario: string, model: Model): Promise<Stats> {
   await model.stats()
   const child = Bun.spawn([...command], { env, cwd, stdio: ['ignore', 'pipe', 'pipe'] })
   const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])

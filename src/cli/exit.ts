@@ -1,4 +1,4 @@
-/** Defines the exit codes: stable, documented in --help, one meaning each. */
+/** Defines the exit codes: stable, documented in "help all", one meaning each. */
 
 import { errorCode, explainErrno } from '../config/text/read-toml-file.ts'
 import { FailureError, storageProblem } from '../host/failure.ts'

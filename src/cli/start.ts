@@ -64,8 +64,8 @@ async function run(context: CliContext, words: readonly string[]): Promise<numbe
   if (meaning.kind === 'doubt') stderr.write(meaning.message)
   else if (meaning.kind === 'version') stdout.write(`${version}\n`)
   else {
-    const { helpOf, rootHelp } = await loadHelp()
-    stdout.write(meaning.row ? await helpOf(commands, meaning.row) : await rootHelp(commands))
+    const { allCommands, firstPage, helpOf } = await loadHelp()
+    stdout.write(meaning.row ? await helpOf(commands, meaning.row) : meaning.all ? await allCommands(commands) : firstPage())
   }
   return meaning.kind === 'doubt' || words.length === 0 ? exitCodes.usage : 0
 }

@@ -122,7 +122,7 @@ describe('2: usage', () => {
     using at = nest()
     const { code, stdout } = await at.run([], limit)
     expect(code).toBe(2)
-    expect(stdout).toContain('COMMANDS')
+    expect(stdout).toContain('braidclaw help all')
   })
 })
 
@@ -210,9 +210,9 @@ describe('4: approval needed, nobody to ask', () => {
   })
 })
 
-test('--help lists every code with its meaning', async () => {
+test('help all lists every code with its meaning', async () => {
   using at = nest()
-  const { code, stdout } = await at.run(['--help'], limit)
+  const { code, stdout } = await at.run(['help', 'all'], limit)
   expect(code).toBe(0)
   for (const [number, meaning] of exitCodeHelp) expect(stdout).toContain(`${number}  ${meaning}`)
   expect(exitCodeHelp.map(([number]) => number)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 130])

@@ -5,6 +5,8 @@ import { existsSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { version } from '../../package.json'
 import { pages } from '../../scripts/docs.ts'
+import { below } from '../../src/cli/args/command.ts'
+import { commands as all } from '../../src/cli/commands/list.ts'
 import { executable, type Nest, nest } from '../support/cli.ts'
 import { home } from '../support/turns.ts'
 
@@ -27,10 +29,35 @@ describe('help', () => {
     expect((await at.run(['help', ...command.split(' ')])).stdout).toBe(stdout)
   })
 
+  test('the first page fits a terminal of 24 lines with its prompt, and each name in it is a command', async () => {
+    using at = nest()
+    const { code, stdout, stderr } = await at.run(['--help'])
+    expect([code, stderr]).toEqual([0, ''])
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines.length).toBeLessThanOrEqual(23)
+    expect(lines.filter((line) => line.length > 80)).toEqual([])
+    expect(lines.filter((line) => /^[A-Z ]+$/.test(line))).toEqual(['TALK', 'SET UP', 'LOOK BACK', 'SERVE'])
+    const names = lines.flatMap((line) => /^ {2}([a-z, ]+?) {2,}/.exec(line)?.[1]?.split(', ') ?? [])
+    expect(names.length).toBeGreaterThan(30)
+    expect(names.filter((name) => !all.some((row) => row.name === name))).toEqual([])
+    expect(names.filter((name, at) => names.indexOf(name) !== at)).toEqual([])
+  })
+
+  test('its last line names the page that lists every command', async () => {
+    using at = nest()
+    const [first, whole] = [await at.run(['--help']), await at.run(['help', 'all'])]
+    expect(first.stdout.trimEnd().split('\n').at(-1)).toStartWith('braidclaw help all ')
+    expect([whole.code, whole.stderr]).toEqual([0, ''])
+    const missing = below(all).filter(({ name }) => !whole.stdout.includes(`\n  ${name} `))
+    expect(missing).toEqual([])
+    expect(whole.stdout).toContain('\nEXIT CODES\n')
+    expect((await at.run(['--help-all'])).stdout).toBe(whole.stdout)
+  })
+
   test('every page fits 80 columns, but for command lines, which are there to be copied', async () => {
     using at = nest()
-    const all = `${(await pages())['docs/commands.md']}\n${(await at.run(['--help'])).stdout}`
-    const wide = all.split('\n').filter((line) => line.length > 80 && !line.startsWith('  braidclaw '))
+    const text = `${(await pages())['docs/commands.md']}\n${(await at.run(['help', 'all'])).stdout}`
+    const wide = text.split('\n').filter((line) => line.length > 80 && !line.startsWith('  braidclaw '))
     expect(wide).toEqual([])
   })
 
@@ -97,6 +124,7 @@ describe('completion', () => {
       'braidclaw provider test op': 'openai_compatible',
       'braidclaw tool run file_w': 'file_write',
       'braidclaw nonsense ': '',
+      'braidclaw help al': 'all',
       'braidclaw completion z': 'zsh',
     }
     expect(await proposed(at, Object.keys(expected))).toEqual(Object.values(expected))

@@ -4,6 +4,9 @@ import type { CliContext } from '../../channels/terminal/context.ts'
 import { type AnyCommand, type Argument, aloneIn, below, type Flag, isRunnable, type List, lastWord, named, spelled } from './command.ts'
 import { scan } from './scan.ts'
 
+/** Follows "help" besides the commands. */
+const everyCommand: Candidate = ['all', 'List every command']
+
 type Candidate = readonly [word: string, about: string]
 
 /** Prints each candidate with its description where the shell shows one. */
@@ -23,7 +26,8 @@ async function candidates(context: CliContext, list: List, words: readonly strin
   const before = words[0]?.startsWith('-') ? ['filter', ...words.slice(0, -1)] : words.slice(0, -1)
   const line = before[0] === 'help' ? before.slice(1) : before
   const found = named(list, line)
-  if (!found) return line.length === 0 ? commandsAt(list, undefined, partial) : []
+  if (!found)
+    return line.length === 0 ? [...commandsAt(list, undefined, partial), ...starting(before.length > 0 ? [everyCommand] : [], partial)] : []
   const { row, rest } = found
   if (isRunnable(row)) return before[0] === 'help' ? [] : inCommand(context, await row.load(), rest, partial)
   const names = rest.length === 0 ? commandsAt(list, row.name, partial) : []

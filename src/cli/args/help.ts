@@ -1,5 +1,6 @@
 /** Formats help pages, 80 columns wide, whose command lines are whole, and says what does here the work of other programs' commands and flags. */
 
+import { version } from '../../../package.json'
 import { defaultOf, type Row } from '../../kit/settings.ts'
 import { limitRows } from '../../runtime/settings.ts'
 import { exitCodeHelp } from '../exit.ts'
@@ -8,11 +9,56 @@ import { below, isRunnable, type List, type Listed, lastWord, type Runnable, spe
 
 const width = 80
 
-/** Returns the help page of the whole program. */
-export async function rootHelp(list: List): Promise<string> {
+/** Returns the first page: it fits a terminal of 24 lines, and each name in it is a command. */
+export function firstPage(): string {
+  const groups = Object.entries(everyday).map(([title, rows]) => [title, ...rows.map(firstRow('  '))].join('\n'))
+  return page([
+    `BraidClaw ${version}: an agent that acts only as your rules allow`,
+    groups.join('\n'),
+    further.map(firstRow('')).join('\n'),
+  ])
+}
+
+const firstRow =
+  (indent: string) =>
+  ([head, meaning]: HelpRow): string =>
+    `${(indent + head).padEnd(30)}${meaning}`
+
+const everyday: { readonly [title: string]: readonly HelpRow[] } = {
+  TALK: [
+    ['agent', 'A conversation; -m TEXT: one turn; -c continues'],
+    ['"What is 2+2?"', 'One answer on stdout; text on stdin is read, too'],
+  ],
+  'SET UP': [
+    ['onboard, config, trust', "Connect a model; settings; accept a folder's own"],
+    ['tool, mcp, plugin, skill', 'What it can use: built in, yours, or of others'],
+    ['check, hooks, policy', 'What proves that work is done, and what may run'],
+    ['doctor, update, completion', 'Find what is wrong; update; complete in your shell'],
+  ],
+  'LOOK BACK': [
+    ['session, memory, run', 'What was said and done, with search'],
+    ['changes, undo, approvals', 'What it changed; take it back; answer questions'],
+    ['cost, budget', 'What was spent, and what is left'],
+    ['receipt, replay, verify', 'Prove what happened'],
+  ],
+  SERVE: [
+    ['serve, token, service', 'Over HTTP, with a page in the browser'],
+    ['schedule, sop, daemon', 'At set times; in fixed steps; over FIFOs'],
+    ['control, hostd', 'Several agents that take tasks from one place'],
+    ['estop', 'Stop every tool of this home at once'],
+  ],
+}
+
+const further: readonly HelpRow[] = [
+  ['braidclaw COMMAND --help', 'Examples, flags and exit codes of a command'],
+  ['braidclaw help all', 'All commands, more examples, all exit codes'],
+]
+
+/** Returns the page that lists every command. */
+export async function allCommands(list: List): Promise<string> {
   const usage = await Promise.all(below(list).map((row) => usageInRoot(list, row)))
   return page([
-    block('USAGE', [...usage, 'braidclaw --help', 'braidclaw --version']),
+    block('USAGE', [...usage, 'braidclaw help all', 'braidclaw --version']),
     wrapped(
       '',
       'BraidClaw takes a message, thinks with a model, acts through gated tools inside a workspace, remembers, and can prove what it did.',
@@ -45,7 +91,7 @@ async function groupHelp(list: List, { name, about }: Listed): Promise<string> {
   return page([
     block('USAGE', [...usage, `braidclaw ${name} --help`]),
     wrapped('', about),
-    wrapped('', 'Exit codes: braidclaw --help, or --help of a command'),
+    wrapped('', 'Exit codes: braidclaw help all, or --help of a command'),
     table('FLAGS', [helpRow, dashesRow]),
     commandTable(rows),
   ])
@@ -187,7 +233,7 @@ const everydayCommands: Hints = {
   ...{ settings: 'the settings: braidclaw config show', permissions: 'what is permitted: braidclaw security show' },
   ...{ channels: 'the channels: braidclaw config show', logs: 'the log of the service: braidclaw service logs' },
   ...{ usage: 'what was spent: braidclaw cost', stats: 'what was spent: braidclaw cost', tasks: timed, jobs: timed },
-  commands: 'all commands: braidclaw --help',
+  commands: 'all commands: braidclaw help all',
 }
 
 /** Lists words with which no question begins by itself. */

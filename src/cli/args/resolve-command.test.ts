@@ -10,7 +10,7 @@ const meaning = (line: readonly string[], stdin: Stdin = 'nothing') => {
   const found = resolveCommand(commands, filterFlags, line, { stdin, ...(mayBeForeign(commands, filterFlags, line) ? { neighbours } : {}) })
   if (found.kind === 'doubt') return found.message
   if (found.kind === 'version') return ['version']
-  return found.kind === 'help' ? ['help', found.row?.name ?? ''] : [found.row.name, ...found.words]
+  return found.kind === 'help' ? ['help', found.row?.name ?? (found.all ? 'all' : '')] : [found.row.name, ...found.words]
 }
 
 describe('in doubt nothing is asked of a model', () => {
@@ -92,7 +92,7 @@ describe('a word that is a command of another program is not asked of a model', 
 
   test('of a person at a terminal any single word; of a script, or beside data, none', () => {
     expect(meaning(['summarise'], 'terminal')).toBe(
-      'error: no command "summarise"; all commands: braidclaw --help. To ask it as a question: braidclaw agent -m summarise\n',
+      'error: no command "summarise"; all commands: braidclaw help all. To ask it as a question: braidclaw agent -m summarise\n',
     )
     expect(meaning(['summarise'], 'nothing')).toEqual(['filter', 'summarise'])
     expect(meaning(['summarise'], 'data')).toEqual(['filter', 'summarise'])
@@ -148,6 +148,12 @@ test.each([
   [['memory', '--json'], 'error: no flag "--json" before a command of "memory"\nSee: braidclaw memory --help\n'],
   [['memory list'], ['filter', 'memory list']],
   [['--help'], ['help', '']],
+  [['--help-all'], ['help', 'all']],
+  [
+    ['help', 'all'],
+    ['help', 'all'],
+  ],
+  [['help', 'al'], 'error: no command "al"; did you mean "all"?\nSee: braidclaw --help\n'],
   [['memory'], ['help', 'memory']],
   [
     ['agent', '-m', '--help'],

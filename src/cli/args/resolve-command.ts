@@ -8,12 +8,13 @@ import { scan } from './scan.ts'
 
 type ResolvedCommand =
   | { readonly kind: 'run'; readonly row: Runnable; readonly words: readonly string[] }
-  /** Without a row: the help of the whole program. */
-  | { readonly kind: 'help'; readonly row?: Listed }
+  /** Without a row: the first page, or with `all` the page that lists every command. */
+  | { readonly kind: 'help'; readonly row?: Listed; readonly all?: boolean }
   | { readonly kind: 'version' }
   | { readonly kind: 'doubt'; readonly message: string }
 
-const helps = ['--help', '-h', '--help-all', '--helpAll', '-H']
+const longHelps = ['--help-all', '--helpAll', '-H']
+const helps = ['--help', '-h', ...longHelps]
 
 type Around = {
   readonly stdin: Stdin
@@ -35,7 +36,7 @@ export function resolveCommand(list: List, flags: Flags, words: readonly string[
   const [first] = words
   if (first === undefined) return stdin === 'data' ? toFilter(list, words) : { kind: 'help' }
   if (first === 'help') return helpOf(list, words.slice(1))
-  if (helps.includes(first)) return { kind: 'help' }
+  if (helps.includes(first)) return { kind: 'help', all: longHelps.includes(first) }
   if (first === '-v' || first === '--version') return { kind: 'version' }
   const found = named(list, words)
   if (found) return commandIn(list, found.row, found.rest)
@@ -57,11 +58,11 @@ function isBare(word: string): boolean {
 }
 
 function helpOf(list: List, words: readonly string[]): ResolvedCommand {
-  if (words.length === 0) return { kind: 'help' }
+  if (words.length === 0 || words.join(' ') === 'all') return { kind: 'help', all: words.length > 0 }
   const found = named(list, words)
   if (found) return isRunnable(found.row) ? { kind: 'help', row: found.row } : commandIn(list, found.row, [...found.rest, '--help'])
   const [word = ''] = words
-  return doubt(`no command "${word}"${didYouMean(word, topNames(list))}\nSee: braidclaw --help`)
+  return doubt(`no command "${word}"${didYouMean(word, ['all', ...topNames(list)])}\nSee: braidclaw --help`)
 }
 
 function commandIn(list: List, row: Listed, words: readonly string[]): ResolvedCommand {
@@ -156,7 +157,7 @@ function elsewhere(words: readonly string[], { stdin, neighbours }: Around): str
 
 /** A single word typed at a terminal most likely means a command; a script may ask a model one word. */
 function unknownWord(words: readonly string[], stdin: Stdin): string | undefined {
-  return stdin === 'terminal' && words.length === 1 ? sentence(words, 'all commands: braidclaw --help') : undefined
+  return stdin === 'terminal' && words.length === 1 ? sentence(words, 'all commands: braidclaw help all') : undefined
 }
 
 function sentence(words: readonly string[], what: string): string {
