@@ -16,10 +16,14 @@ function assumedNote({ defaultProvider, defaultModel }: Config, variable: string
   return `${defaultProvider}/${defaultModel} answers, because ${variable} is set; to ask another: -m PROVIDER/MODEL; to keep your choice: braidclaw init`
 }
 
-function offlineNote({ file, config, context: { env } }: CliSetup): string | undefined {
-  if (!isOffline(config, config.defaultProvider) || isOtherModel(config)) return undefined
-  if (file !== undefined && !isInitsChoice(file)) return undefined
-  return `the offline helper answers; to connect a real model, ${howToConnect(env)}`
+function offlineNote(setup: CliSetup): string | undefined {
+  return isUnanswered(setup) ? `the offline helper answers; to connect a real model, ${howToConnect(setup.context.env)}` : undefined
+}
+
+/** True when the offline helper answers, and nobody chose it. */
+export function isUnanswered({ file, config }: CliSetup): boolean {
+  if (!isOffline(config, config.defaultProvider) || isOtherModel(config)) return false
+  return file === undefined || isInitsChoice(file)
 }
 
 /** True when the offline helper is the default because `init` found no other provider. */

@@ -8,7 +8,7 @@ import { defaultOf, type Row, type Rows } from '../kit/settings.ts'
 import type { Proposal } from './known-providers.ts'
 import { chooseOffline, isOfflineDefault, replaceOfflineDefault } from './offline-default.ts'
 import { type ChannelRows, sections, topRows } from './table.ts'
-import { locate } from './text/locate.ts'
+import { setInToml } from './text/edit-toml.ts'
 import { readToml, tomlValue } from './text/toml.ts'
 
 type DefaultChoice = { readonly name: string; readonly model: string }
@@ -111,19 +111,7 @@ function literal(text: string): string {
 function withDefault(text: string, { name, model }: DefaultChoice, end: string): string {
   const [provider, asked] = [literal(name), literal(model)]
   if (isOfflineDefault(text)) return name === 'local' ? chooseOffline(text, end) : replaceOfflineDefault(text, { provider, model: asked })
-  return withTop(withTop(text, `default_model = ${asked}`, end), `default_provider = ${provider}`, end)
-}
-
-/** Replaces the value of a top-level assignment, or adds the assignment as the first line. */
-function withTop(text: string, assignment: string, end: string): string {
-  const [key = '', value = ''] = assignment.split(/ = (.*)/s)
-  const at = locate(text).get(key)?.value
-  const mark = text.startsWith('\ufeff') ? 1 : 0
-  if (at === undefined) return `${text.slice(0, mark)}${assignment}${end}${text.slice(mark)}`
-  const before = text.split('\n').slice(0, at.line - 1)
-  const start = before.reduce((sum, line) => sum + line.length + 1, 0) + at.column - 1
-  const old = /^("""[\s\S]*?"""|'''[\s\S]*?'''|"(?:[^"\\]|\\.)*"|'[^']*')/.exec(text.slice(start))?.[0] ?? ''
-  return text.slice(0, start) + value + text.slice(start + old.length)
+  return setInToml(setInToml(text, 'default_model', asked), 'default_provider', provider)
 }
 
 type NewFile = {

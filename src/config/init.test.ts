@@ -69,7 +69,7 @@ test('a second init changes nothing and says so', async () => {
   expect(result.ok && result.steps.map((step) => step.state)).toEqual(['kept', 'kept', 'kept', 'kept', 'kept', 'kept', 'kept'])
   expect(readFileSync(paths.config, 'utf8')).toBe('# mine\n')
   expect(result.steps.map(describeStep)[1]).toBe(
-    `kept      config    ${paths.config}: nothing to add; none of OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY, OLLAMA_HOST or LMSTUDIO_HOST is set; default_provider is "local"`,
+    `kept      config    ${paths.config}: nothing to add; no variable of docs/models.md is set; default_provider is "local"`,
   )
 })
 

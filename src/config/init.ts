@@ -1,28 +1,16 @@
 /** Implements `init`: creates the home folder, keeps every existing file, and adds the detected providers to an existing config file. */
 
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  readdirSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { atEnd } from '../kit/errors.ts'
 import { defaultSoul } from '../memory/conversations/summary-words.ts'
 import type { ConfigProblem } from './config.ts'
 import { defaultConfigToml, type Extension, type ExtensionRequest, extendConfig, providerTable, seedValues } from './config-text.ts'
-import { anyVariable, type Proposal, proposeProviders } from './known-providers.ts'
+import { type Proposal, proposeProviders } from './known-providers.ts'
 import { type Loaded, type LoadInput, loadConfig } from './load.ts'
 import { type HomePaths, homePaths, ownWorkspace } from './paths.ts'
 import { sections } from './table.ts'
 import { errorCode, explainErrno, type FileRead, readConfigFile } from './text/read-toml-file.ts'
+import { createWhole, replaceFile } from './text/write-files.ts'
 
 /** `tightened`: others could read the existing folder, and now they cannot. `extended`: init added something to the existing file. */
 export type InitStep = {
@@ -169,28 +157,6 @@ function newFile({ what, path, text }: { readonly what: string; readonly path: s
   }
 }
 
-/**
- * Writes the file atomically, because `init` would keep a partial config file left by a crash or a full disk. @throws EEXIST when the file
- * exists
- */
-function createWhole(path: string, text: string): void {
-  const draft = `${path}.${process.pid}.tmp`
-  for (const name of readdirSync(dirname(path))) if (isLeftDraft(name)) rmSync(join(dirname(path), name), { force: true })
-  using _end = atEnd(() => rmSync(draft, { force: true }))
-  writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
-  linkSync(draft, path)
-}
-
-/** Tells whether the process that wrote this draft has ended. */
-function isLeftDraft(name: string): boolean {
-  const [, pid] = /\.(\d+)\.tmp$/.exec(name) ?? []
-  try {
-    return pid !== undefined && !process.kill(Number(pid), 0)
-  } catch (error) {
-    return errorCode(error) === 'ESRCH'
-  }
-}
-
 async function database(path: string, create: InitInput['createDatabase']): Promise<InitStep> {
   if (existsSync(path)) return { what: 'memory', path, state: 'kept' }
   await create(path)
@@ -232,7 +198,7 @@ function whatChanged({ added, chosen }: Extension, input: ExtendInput): string {
 
 function nothingToAdd({ clashing }: Extension, { proposals }: ExtensionRequest, input: ExtendInput): string {
   const why = clashing.map(({ name, because }) => `${because} is set, but [providers.models.${name}] is yours and does not read it`)
-  const none = proposals.length === 0 ? [`none of ${anyVariable} is set`] : why
+  const none = proposals.length === 0 ? ['no variable of docs/models.md is set'] : why
   return ['nothing to add', ...none, `default_provider is "${defaultIn(input)}"`].join('; ')
 }
 
@@ -243,27 +209,17 @@ function byHand(added: readonly Proposal[]): string {
 }
 
 function isValid(path: string, text: string, input: ExtendInput): boolean {
+  return loadWith(path, text, input).ok
+}
+
+/** Loads the configuration as if the file held this text. */
+export function loadWith(path: string, text: string, input: Omit<LoadInput, 'flags' | 'trusted' | 'readFile'>): Loaded {
   const draft: FileRead = { state: 'text', text, worldWritable: false }
   const readFile = (file: string) => (file === path ? draft : readConfigFile(file))
-  return loadConfig({ ...input, trusted: () => false, readFile }).ok
+  return loadConfig({ ...input, trusted: () => false, readFile })
 }
 
 function defaultIn(input: ExtendInput): string {
   const loaded = loadConfig({ ...input, trusted: () => false })
   return loaded.ok ? loaded.config.defaultProvider : 'local'
-}
-
-/** @returns false when the file no longer contains `before`. */
-function replaceFile(path: string, before: string, text: string): boolean {
-  const real = realpathSync(path)
-  const { mode, uid, gid } = statSync(real)
-  const draft = `${real}.${crypto.randomUUID()}`
-  using _end = atEnd(() => rmSync(draft, { force: true }))
-  writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
-  chmodSync(draft, mode & 0o777)
-  if (process.getuid?.() === 0) chownSync(draft, uid, gid)
-  const now = readConfigFile(path)
-  if (now.state !== 'text' || now.text !== before) return false
-  renameSync(draft, real)
-  return true
 }

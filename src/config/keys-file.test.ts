@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isKey, keepKey, readKeys } from './keys-file.ts'
+import { isKey, readKeys } from './keys-file.ts'
+import { keepKey } from './text/write-files.ts'
 
 let folder = ''
 const path = () => join(folder, 'home', 'keys.env')

@@ -1,8 +1,7 @@
-/** Reads and writes `~/.braidclaw/keys.env`, where `onboard` keeps API keys so that the configuration contains none. */
+/** Reads `~/.braidclaw/keys.env`, where `onboard` and `login` keep API keys so that the configuration contains none. */
 
-import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
-import { atEnd, attempt } from '../kit/errors.ts'
+import { lstatSync } from 'node:fs'
+import { attempt } from '../kit/errors.ts'
 import { readAssignments } from './text/assignments.ts'
 import { readConfigFile } from './text/read-toml-file.ts'
 
@@ -37,28 +36,11 @@ function whyNot(path: string): string | undefined {
 }
 
 /** Only names of keys are accepted: the file cannot change our settings or the variables of other programs. */
-function isKeyName(name: string): boolean {
+export function isKeyName(name: string): boolean {
   return /^[A-Z][A-Z0-9_]*_(KEY|TOKEN)$/.test(name)
 }
 
 /** Accepts the characters that vendors use in keys, and none that could end a line or a quote. */
 export function isKey(text: string): boolean {
   return /^[!-&(-~]{1,4096}$/.test(text)
-}
-
-/** Replaces an earlier key with this name and keeps the other lines. @throws errno errors; the file is then unchanged */
-export function keepKey(path: string, name: string, key: string): void {
-  const read = readConfigFile(path)
-  const lines =
-    read.state === 'text'
-      ? read.text.split('\n')
-      : ['# Keys of model providers, kept by "braidclaw onboard". Nobody but you may read this file.', '']
-  const others = lines.filter((line) => !line.startsWith(`${name}=`))
-  const text = [...(others.at(-1) === '' ? others.slice(0, -1) : others), `${name}='${key}'`, ''].join('\n')
-  const draft = `${path}.${crypto.randomUUID()}`
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  using _end = atEnd(() => rmSync(draft, { force: true }))
-  writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
-  chmodSync(draft, 0o600)
-  renameSync(draft, path)
 }

@@ -1,10 +1,10 @@
 /** Lists the providers that need no table in the config file: each works as soon as its environment variable is set. */
 
-import type { ProviderKindName } from './config.ts'
+type Kind = 'openai' | 'anthropic' | 'openai-compatible'
 
 export type Proposal = {
   readonly name: string
-  readonly kind: ProviderKindName
+  readonly kind: Kind
   /** Empty: the server is asked which model it has. */
   readonly model: string
   readonly baseUrl?: string
@@ -15,77 +15,56 @@ export type Proposal = {
 
 type ProviderEnv = { readonly [name: string]: string | undefined }
 
-type Vendor = Proposal & {
-  /** The name shown to people. */
-  readonly label: string
-  /** A variable that replaces the address; the vendor's own programs read it too. */
-  readonly addressEnv?: string
-}
+type VendorRow = readonly [name: string, model: string, baseUrl?: string, kind?: Kind]
 
-/** In order of preference: the first vendor whose variable is set becomes the default provider. */
-const vendors = [
-  vendor({
-    name: 'openai',
-    label: 'OpenAI',
-    kind: 'openai',
-    model: 'gpt-5.4-mini',
-    apiKeyEnv: 'OPENAI_API_KEY',
-    addressEnv: 'OPENAI_BASE_URL',
-  }),
-  vendor({
-    name: 'anthropic',
-    label: 'Anthropic',
-    kind: 'anthropic',
-    model: 'claude-sonnet-5',
-    apiKeyEnv: 'ANTHROPIC_API_KEY',
-    addressEnv: 'ANTHROPIC_BASE_URL',
-  }),
-  vendor({
-    name: 'openrouter',
-    label: 'OpenRouter',
-    kind: 'openai-compatible',
-    model: 'openrouter/auto',
-    baseUrl: 'https://openrouter.ai/api/v1',
-    apiKeyEnv: 'OPENROUTER_API_KEY',
-  }),
-  localServer('ollama', 'Ollama', 'http://127.0.0.1:11434/v1', 'OLLAMA_HOST'),
-  localServer('lmstudio', 'LM Studio', 'http://127.0.0.1:1234/v1', 'LMSTUDIO_HOST'),
+/**
+ * In order of preference: the first vendor whose variable is set becomes the default provider. A row without a model is a server on this
+ * machine. `onboard` holds the names shown to people.
+ */
+const rows: readonly VendorRow[] = [
+  ['openai', 'gpt-5.4-mini', undefined, 'openai'],
+  ['anthropic', 'claude-sonnet-5', undefined, 'anthropic'],
+  ['openrouter', 'openrouter/auto', 'https://openrouter.ai/api/v1'],
+  ['ollama', '', 'http://127.0.0.1:11434/v1'],
+  ['lmstudio', '', 'http://127.0.0.1:1234/v1'],
+  ['gemini', 'gemini-flash-latest', 'https://generativelanguage.googleapis.com/v1beta/openai'],
+  ['groq', 'openai/gpt-oss-120b', 'https://api.groq.com/openai/v1'],
+  ['mistral', 'mistral-medium-latest', 'https://api.mistral.ai/v1'],
+  ['deepseek', 'deepseek-v4-flash', 'https://api.deepseek.com/v1'],
+  ['xai', 'grok-4.3', 'https://api.x.ai/v1'],
 ]
 
 /** The variable of its key, or else that of its address, suggests a vendor. */
-function vendor(row: Omit<Vendor, 'because'>): Vendor {
-  return { ...row, because: row.apiKeyEnv ?? row.addressEnv ?? '' }
+const vendors = rows.map(([name, model, baseUrl, kind = 'openai-compatible']) => {
+  const start = name.toUpperCase()
+  const apiKeyEnv = model ? `${start}_API_KEY` : undefined
+  // Replaces the address; some vendors' own programs read it too.
+  const addressEnv = model ? `${start}_BASE_URL` : `${start}_HOST`
+  return { addressEnv, proposal: { name, kind, model, baseUrl, apiKeyEnv, because: apiKeyEnv ?? addressEnv } satisfies Proposal }
+})
+
+export const knownNames: readonly string[] = rows.map(([name]) => name)
+
+/** Names such variables in messages. */
+export const anyVariable = 'OPENAI_API_KEY, ANTHROPIC_API_KEY or another key of docs/models.md'
+
+/** Tells whether a vendor's server has this address: it rejects requests without a key. */
+export function isVendorAddress(url: string): boolean {
+  return rows.some(([, model, baseUrl]) => model && baseUrl === url)
 }
-
-function localServer(name: string, label: string, baseUrl: string, addressEnv: string): Vendor {
-  return vendor({ name, label, kind: 'openai-compatible', model: '', baseUrl, addressEnv })
-}
-
-/** The vendors that need a key, with the names shown to people. */
-export const withKeys: readonly { readonly name: string; readonly label: string; readonly keyEnv: string }[] = vendors.flatMap(
-  ({ name, label, apiKeyEnv }) => (apiKeyEnv === undefined ? [] : [{ name, label, keyEnv: apiKeyEnv }]),
-)
-
-export const knownNames: readonly string[] = vendors.map(({ name }) => name)
-
-/** Each variable makes one provider usable. In order of preference. */
-export const providerVariables: readonly string[] = vendors.map(({ because }) => because)
-
-/** `OPENAI_API_KEY, … or OLLAMA_HOST`, for messages. */
-export const anyVariable = providerVariables.join(', ').replace(/, (\w+)$/, ' or $1')
 
 /** Returns the providers whose variable is set, in order of preference: the first becomes the default provider. */
 export function proposeProviders(env: ProviderEnv): readonly Proposal[] {
-  return vendors.filter(({ because }) => isSet(env, because)).flatMap((vendor) => knownProvider(vendor.name, env) ?? [])
+  return vendors.filter(({ proposal }) => isSet(env, proposal.because)).flatMap(({ proposal }) => knownProvider(proposal.name, env) ?? [])
 }
 
 /** Returns the provider's configuration, whether or not its key is set. Undefined for an unknown name or an invalid address. */
 export function knownProvider(name: string, env: ProviderEnv): Proposal | undefined {
-  const vendor = vendors.find((each) => each.name === name)
+  const vendor = vendors.find(({ proposal }) => proposal.name === name)
   if (vendor === undefined) return undefined
-  const { label: _, addressEnv, ...proposal } = vendor
-  const moved = addressEnv !== undefined && isSet(env, addressEnv) ? env[addressEnv]?.trim() : undefined
-  if (moved === undefined) return proposal
+  const { proposal } = vendor
+  const moved = env[vendor.addressEnv]?.trim()
+  if (!moved) return proposal
   const baseUrl = addressOf(name, moved)
   if (baseUrl === undefined) return undefined
   // Servers other than OpenAI's own support the chat completions protocol; few support OpenAI's newer one.
@@ -95,7 +74,7 @@ export function knownProvider(name: string, env: ProviderEnv): Proposal | undefi
 
 /** Returns the variable that contains an invalid address, if there is one. */
 export function brokenAddress(name: string, env: ProviderEnv): string | undefined {
-  const variable = vendors.find((each) => each.name === name)?.addressEnv
+  const variable = vendors.find(({ proposal }) => proposal.name === name)?.addressEnv
   return variable !== undefined && isSet(env, variable) && knownProvider(name, env) === undefined ? variable : undefined
 }
 

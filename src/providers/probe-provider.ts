@@ -7,7 +7,7 @@ import { type Clock, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { startDeadline } from './wire/deadline.ts'
 import { openWire } from './wire/exchange.ts'
 import { vendorHosts } from './wire/facts/model-facts.ts'
-import { baseUrlOf, defaults, keyHint, type ProviderDeps, vendors, type WireConfig } from './wire/provider-settings.ts'
+import { baseUrlOf, keyHint, type ProviderDeps, vendors, type WireConfig } from './wire/provider-settings.ts'
 
 export type Probe =
   | { readonly ok: true; readonly ms: number; readonly model: string; readonly text: string }
@@ -36,18 +36,21 @@ async function askOnce(provider: Provider): Promise<{ readonly model: string; re
   throw new ProviderFailure('bad_response', `provider "${provider.name}" ended without a reply`, { provider: provider.name })
 }
 
-/** A model as its server lists it. `isChat`: false for a model that only embeds text, paints or listens. */
-export type ServerModel = { readonly id: string; readonly isLoaded: boolean; readonly isChat: boolean }
+/** A model as its server lists it. `isChat`: false for a model that only embeds text, paints or listens. `created`: the day, in milliseconds. */
+export type ServerModel = { readonly id: string; readonly isLoaded: boolean; readonly isChat: boolean; readonly created?: number }
 
 export type Models =
   | { readonly ok: true; readonly models: readonly ServerModel[] }
   | { readonly ok: false; readonly failure: { readonly code: FailureCode; readonly message: string } }
 
+/** Some servers list thousands of models, each with a description. */
+const maxListBytes = 16 * 1_048_576
+
 /** Returns the models in the order of the server. Answers within 10 s or `total_timeout_s`, whichever is shorter. */
 export async function listModels(name: string, config: WireConfig, deps: ProviderDeps): Promise<Models> {
   const totalS = Math.min(config.totalTimeoutS ?? 10, 10)
   const deadline = startDeadline({ provider: name, signal: new AbortController().signal, totalS, idleS: totalS, deps })
-  const limits = { provider: name, deadline, maxBytes: defaults.maxResponseBytes }
+  const limits = { provider: name, deadline, maxBytes: maxListBytes }
   const headers = config.apiKey ? vendors[config.kind].headers(config.apiKey) : {}
   const base = baseUrlOf(config) ?? ''
 
@@ -97,12 +100,20 @@ function idOf({ id, name, model }: Item): string {
 }
 
 function mergeItems(listed: readonly Item[], more: readonly Item[], running: readonly Item[]): ServerModel[] {
+  const said = Map.groupBy([...listed, ...more], idOf)
+  const isRunning = new Set(running.map(idOf))
   return [...new Set(listed.map(idOf))].map((id) => {
-    const item: Item = Object.assign({}, ...[...listed, ...more].filter((each) => idOf(each) === id))
+    const item: Item = Object.assign({}, ...(said.get(id) ?? []))
     const { state, status } = item
-    const isLoaded = state === 'loaded' || (isObject(status) && status.value === 'loaded') || running.some((each) => idOf(each) === id)
-    return { id, isLoaded, isChat: isChat(id, item) }
+    const isLoaded = state === 'loaded' || (isObject(status) && status.value === 'loaded') || isRunning.has(id)
+    // Gemini lists the folder of its models with their names.
+    return { id: id.replace(/^models\/(?=gem)/, ''), isLoaded, isChat: isChat(id, item), created: createdOf(item) }
   })
+}
+
+function createdOf({ created, created_at: day }: Item): number | undefined {
+  if (typeof created === 'number') return created * 1000
+  return typeof day === 'string' ? Date.parse(day) || undefined : undefined
 }
 
 function isChat(id: string, { type, capabilities: can, details }: Item): boolean {

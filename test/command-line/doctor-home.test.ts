@@ -26,7 +26,7 @@ test('a key that is missing', async () => {
   using at = home()
   const found = await lines(at, { BRAIDCLAW_PROVIDER: 'openai_compatible' })
   expect(found).toMatch(
-    /^✗ provider \* +openai_compatible .*OPENAI_API_KEY is not set\n {14}export OPENAI_API_KEY=…, or store it: braidclaw onboard$/m,
+    /^✗ provider \* +openai_compatible .*OPENAI_API_KEY is not set\n {14}export OPENAI_API_KEY=…, or store it: braidclaw login openai_compatible$/m,
   )
 })
 

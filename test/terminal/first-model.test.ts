@@ -62,7 +62,7 @@ describe('a key in the environment, and no config file', () => {
     using at = nest()
     const { stderr } = await at.run(['hello there'], { env: { OPENAI_API_KEY: ' ' } })
     expect(stderr).toBe(
-      'note: the offline helper answers; to connect a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY, OLLAMA_HOST or LMSTUDIO_HOST, or run "braidclaw onboard"\n',
+      'note: the offline helper answers; to connect a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY or another key of docs/models.md, or run "braidclaw onboard"\n',
     )
   })
 })

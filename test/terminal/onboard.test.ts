@@ -20,8 +20,8 @@ beforeEach(() => {
     ({ path, headers }) => {
       const authorization = headers.get('authorization')
       if (authorization !== null && authorization !== `Bearer ${secret}`)
-        return Response.json({ error: { message: 'Incorrect API key provided' } }, { status: 401 })
-      if (path.endsWith('/models')) return Response.json({ data: [{ id: 'alpha' }, { id: 'beta' }] })
+        return Response.json({ error: { message: `Incorrect API key provided: ${authorization}` } }, { status: 401 })
+      if (path.endsWith('/models')) return Response.json({ data: [{ id: 'alpha' }, { id: 'beta' }, { id: 'gpt-5.4-mini' }] })
       return sends(dialects[0]?.events({ text: ['Hello from afar.'] }) ?? [])
     },
     { questions: true },
@@ -69,26 +69,37 @@ describe('a vendor', () => {
     expect([told.code, fake.asked.at(-1)?.text.includes('planted')]).toEqual([0, false])
   })
 
-  test('whose key is wrong: said, and nothing is written until it answers or its owner wants it all the same', async () => {
+  test('whose key is wrong: the server says so, another one is asked for, and nothing is written until it answers', async () => {
     using at = nest()
     const wrong = [
       ['needs a key', '\r'],
       ['Where is the key', '\r'],
       ['The key', 'sk-wrong-key-0000\r'],
-      ['Which model?', '\r'],
     ] as const
-    const stopped = await at.terminal(['onboard'], [...wrong, ['What now?', '\u0003']], { env: openai() })
-    expect([stopped.code, existsSync(join(at.home, '.braidclaw'))]).toEqual([130, false])
-    expect(stopped.stdout).toContain('openai/gpt-5.4-mini did not answer: ')
-    const again = [
-      ['needs a key', '\r'],
-      ['Where is the key', '\r'],
+    const stopped = await at.terminal(['onboard'], [...wrong, ['OPENAI_API_KEY was refused', '\u0003']], { env: openai() })
+    expect([stopped.code, existsSync(join(at.home, '.braidclaw')), stopped.stdout.includes('wrong-key')]).toEqual([130, false, false])
+    const right = [
+      ['OPENAI_API_KEY was refused', '\r'],
       ['The key', `${secret}\r`],
       ['Which model?', '\r'],
     ] as const
-    const { code, stdout } = await at.terminal(['onboard'], [...wrong, ['What now?', `${down(1)}\r`], ...again], { env: openai() })
+    const { code, stdout } = await at.terminal(['onboard'], [...wrong, ...right], { env: openai() })
     expect([code, stdout.includes('answered in')]).toEqual([0, true])
     expect(readFileSync(keys(at), 'utf8')).not.toContain('wrong')
+  })
+
+  test('whose variable holds a wrong key: the right one is kept under another name, since the variable counts more', async () => {
+    using at = nest()
+    const env = { ...openai(), OPENAI_API_KEY: 'sk-wrong-key-0000' }
+    const answers = [
+      ['OPENAI_API_KEY is set', '\r'],
+      ['OPENAI_API_KEY was refused', '\r'],
+      ['The key', `${secret}\r`],
+      ['Which model?', '\r'],
+    ] as const
+    expect((await at.terminal(['onboard'], answers, { env })).code).toBe(0)
+    expect(readFileSync(keys(at), 'utf8')).toContain(`OWN_OPENAI_API_KEY='${secret}'`)
+    expect((await at.run(['hello there'], { env })).stdout).toBe('Hello from afar.\n')
   })
 
   test('whose key is in a variable that is not set yet: named, not tried, and what to do is said', async () => {
@@ -97,7 +108,7 @@ describe('a vendor', () => {
       ['needs a key', '\r'],
       ['Where is the key', `${down(1)}\r`],
       ['What is the variable called', `${'\u007f'.repeat(14)}WORK_KEY\r`],
-      ['Which model?', '\r'],
+      ['As the server spells it', '\r'],
     ] as const
     const { code, stdout } = await at.terminal(['onboard'], answers, { env: openai() })
     expect([code, fake.asked.length]).toEqual([0, 0])
@@ -110,9 +121,9 @@ describe('a server on this machine', () => {
   test('its address, and a model of those that it has', async () => {
     using at = nest()
     const answers = [
-      ['Which model should', `${down(4)}\r`],
+      ['Which model should', 'lm st\r'],
       ['address', address()],
-      ['type to search', 'bet\r'],
+      ['whose name I type', 'bet\r'],
     ] as const
     const { code, stdout } = await at.terminal(['onboard'], answers)
     expect([code, stdout.includes('lmstudio/beta answered in')]).toEqual([0, true])
@@ -127,9 +138,9 @@ describe('a server on this machine', () => {
     using at = nest()
     const hostile = startFake(() => Response.json({ data: [{ id: 'al\u001b[2J\u202epha' }, { id: 'beta' }] }), { questions: true })
     const answers = [
-      ['Which model should', `${down(4)}\r`],
+      ['Which model should', 'lm st\r'],
       ['address', `${'\u007f'.repeat(40)}${hostile.url}\r`],
-      ['type to search', '\u0003'],
+      ['whose name I type', '\u0003'],
     ] as const
     const { stdout } = await at.terminal(['onboard'], answers)
     hostile.stop()
@@ -140,7 +151,7 @@ describe('a server on this machine', () => {
   test.each(['', 'http://http://127.0.0.1:1234/v1'])('an address that is none is asked again: %j', async (typed) => {
     using at = nest()
     const answers = [
-      ['Which model should', `${down(6)}\r`],
+      ['Which model should', 'another\r'],
       ['address', `${typed}\r`],
       ['An address such as', '\u0003'],
     ] as const
@@ -179,7 +190,7 @@ describe('beside a config file', () => {
 
 test('the offline helper that a person chose stays, and is not complained of', async () => {
   using at = nest()
-  const { code } = await at.terminal(['onboard'], [['Which model should', `${down(7)}\r`]])
+  const { code } = await at.terminal(['onboard'], [['Which model should', 'offl\r']])
   expect(code).toBe(0)
   expect(await at.run(['agent', '-m', 'hello'])).toMatchObject({ code: 0, stderr: '' })
   expect((await at.run(['init'], { env: { OPENAI_API_KEY: secret } })).stdout).toContain('default_provider stays "local"')
@@ -212,4 +223,56 @@ test('init expands ~, keeps what is there, and names the proposed provider only 
     expect.stringMatching(/^note: OLLAMA_HOST is set, and not written: .*; then run init again\n$/),
   ])
   expect(second.stdout).toContain('kept      config')
+})
+
+describe('what goes wrong is said, and the question comes again', () => {
+  test('an address where nobody answers, then the right one: nothing else is asked twice', async () => {
+    using at = nest()
+    const answers = [
+      ['Which model should', 'ano\r'],
+      ['What is its address', 'http://127.0.0.1:1/v1\r'],
+      ['What now?', '\r'],
+      ['What is its address', address()],
+      ['whose name I type', '\r'],
+    ] as const
+    const { code, stdout } = await at.terminal(['onboard'], answers)
+    expect([code, stdout.includes('server/alpha answered in')]).toEqual([0, true])
+    expect(stdout).toContain('127.0.0.1:1')
+  })
+
+  test('a server that lists no models: a name is asked for', async () => {
+    using at = nest()
+    const silent = startFake(
+      ({ path }) =>
+        path.endsWith('/models') ? new Response('no', { status: 404 }) : sends(dialects[0]?.events({ text: ['Hello.'] }) ?? []),
+      { questions: true },
+    )
+    const answers = [
+      ['Which model should', 'ano\r'],
+      ['What is its address', `${silent.url}\r`],
+      ['As the server spells it', 'mine\r'],
+    ] as const
+    const { code, stdout } = await at.terminal(['onboard'], answers)
+    silent.stop()
+    expect([code, stdout.includes('does not say which models it has'), stdout.includes('server/mine answered in')]).toEqual([0, true, true])
+  })
+
+  test('ten thousand models are searched without a wait', async () => {
+    using at = nest()
+    const many = startFake(
+      ({ path }) =>
+        path.endsWith('/models')
+          ? Response.json({ data: Array.from({ length: 12_000 }, (_, n) => ({ id: `vendor/model-${n}`, description: 'x'.repeat(200) })) })
+          : sends(dialects[0]?.events({ text: ['Hello.'] }) ?? []),
+      { questions: true },
+    )
+    const answers = [
+      ['Which model should', 'ano\r'],
+      ['What is its address', `${many.url}\r`],
+      ['type to search', 'model-4321\r'],
+    ] as const
+    const { code, stdout } = await at.terminal(['onboard'], answers)
+    many.stop()
+    expect([code, stdout.includes('server/vendor/model-4321 answered in')]).toEqual([0, true])
+  })
 })

@@ -222,7 +222,7 @@ type Hints = { readonly [word: string]: string }
 
 /** Lists everyday words: a longer line that begins with one is a question, unless a sub-command follows. */
 const everydayCommands: Hints = {
-  ...{ login: connect, logout: connect, auth: connect, signin: connect, setup: connect, configure: connect, key: connect, keys: connect },
+  ...{ auth: connect, signin: connect, setup: connect, configure: connect, key: connect, keys: connect },
   ...{ models, model: models, providers: models },
   ...{ upgrade: update, install: update },
   ...{ chat: talk, repl: talk, start: talk, ask: talk, prompt: talk, tui: talk, attach: talk },

@@ -42,8 +42,6 @@ describe('in doubt nothing is asked of a model', () => {
 
 describe('a word that is a command of another program is not asked of a model', () => {
   test.each([
-    [['login'], 'braidclaw onboard'],
-    [['Login'], 'braidclaw onboard'],
     [['auth', 'login'], 'braidclaw onboard'],
     [['models'], 'braidclaw provider list'],
     [['models', 'list'], 'braidclaw provider list'],

@@ -4,10 +4,14 @@ import { autocomplete, cancel, intro, log, outro, password, select, text } from 
 import { editorStream } from '../../channels/terminal/line-editor.ts'
 import type { Printer } from '../../channels/terminal/printer.ts'
 import { isKey } from '../../config/keys-file.ts'
-import { knownProvider, type Proposal, withKeys } from '../../config/known-providers.ts'
+import { knownProvider, type Proposal } from '../../config/known-providers.ts'
 import type { Environment } from '../../host/api.ts'
+import { ranked } from '../../host/setup/found-models.ts'
 import { escapeHidden as safe } from '../../kit/escape.ts'
 import { forms } from '../../kit/settings.ts'
+import { count } from '../../kit/text.ts'
+import type { Models, ServerModel } from '../../providers/probe-provider.ts'
+import { CliExit, exitCodes } from '../exit.ts'
 
 export type Candidate = {
   readonly proposal: Proposal
@@ -15,86 +19,156 @@ export type Candidate = {
   readonly key?: { readonly name: string; readonly value: string }
 }
 
+/** Remembers the answers, so that a person who answers the questions again types nothing twice. */
+export type Answers = {
+  chosen?: string
+  readonly addresses: Map<string, string>
+  readonly keys: Map<string, string>
+  /** The variables whose key a server refused. */
+  readonly refused: Set<string>
+}
+
 export type Asking = {
   readonly prompts: Prompts
   readonly env: Environment
+  readonly answers: Answers
+  /** The servers of this machine that answer now, and how many models they have. */
+  readonly running: ReadonlyMap<string, number>
+  /** Tells whether the key in this variable comes from the file of keys, where another may replace it. */
+  readonly isStored: (variable: string) => boolean
   /** Returns the name of the provider's table in the configuration. */
   readonly nameFor: (proposal: Proposal) => string
-  /** Returns the models that a server lists; none when it does not answer. */
-  readonly models: (candidate: Candidate) => Promise<readonly string[]>
+  /** Asks the server of a candidate for its models. */
+  readonly models: (candidate: Candidate) => Promise<Models>
 }
 
-/** Programs that serve a model on this machine, with their usual addresses. */
-const local = [
-  { value: 'ollama', label: 'Ollama on this machine', address: 'http://127.0.0.1:11434/v1', model: 'qwen3:8b' },
-  { value: 'lmstudio', label: 'LM Studio on this machine', address: 'http://127.0.0.1:1234/v1', model: '' },
-  { value: 'llamacpp', label: 'llama.cpp on this machine', address: 'http://127.0.0.1:8080/v1', model: '' },
-  { value: 'server', label: 'Another server that speaks the chat completions protocol', address: '', model: '' },
-] as const
+/** The names shown to people, in the order of the list; what stands behind them is the table of known providers. */
+const labels: { readonly [name: string]: string } = {
+  openai: 'OpenAI',
+  anthropic: 'Anthropic',
+  openrouter: 'OpenRouter',
+  gemini: 'Gemini',
+  groq: 'Groq',
+  mistral: 'Mistral',
+  deepseek: 'DeepSeek',
+  xai: 'xAI',
+  ollama: 'Ollama on this machine',
+  lmstudio: 'LM Studio on this machine',
+  llamacpp: 'llama.cpp on this machine',
+  server: 'Another address that speaks the chat completions protocol',
+  local: 'The offline helper (no language model)',
+}
+
+/** Most lists are shorter; a longer one is cut, since nobody reads it. */
+const maxModels = 10_000
 
 /** Undefined: the offline helper. @throws Cancelled */
 export async function askForProvider(asking: Asking): Promise<Candidate | undefined> {
-  const { env, prompts } = asking
-  const known = withKeys.map(({ name, label, keyEnv }) => ({ value: name, label, hint: env[keyEnv] ? `${keyEnv} is set` : 'needs a key' }))
-  const offline = { value: 'local', label: 'The offline helper (no language model)' }
-  const ready =
-    withKeys.find(({ keyEnv }) => env[keyEnv])?.name ?? local.find(({ value }) => env[knownProvider(value, {})?.because ?? ''])?.value
-  const chosen = await prompts.choose('Which model should answer?', [...known, ...local, offline], ready)
+  const { answers, prompts, nameFor } = asking
+  const chosen = await prompts.pick('Which model should answer? (type to search)', providerChoices(asking))
+  answers.chosen = chosen
   if (chosen === 'local') return undefined
-  const server = local.find(({ value }) => value === chosen)
-  return server ? askForServer(server, asking) : askForVendor(chosen, asking)
+  let proposal = draftOf(chosen, asking)
+  let asksAddress = proposal.apiKeyEnv === undefined && !asking.running.has(chosen)
+  for (;;) {
+    if (asksAddress) {
+      const baseUrl = (await prompts.write('What is its address?', isAddress, proposal.baseUrl)).replace(/\/+$/, '')
+      answers.addresses.set(chosen, baseUrl)
+      proposal = { ...proposal, baseUrl }
+    }
+    const candidate = await withKey(proposal, asking)
+    const listed = await listModels(candidate, asking)
+    if (listed.ok) return withModel(candidate, listed.models, asking)
+    prompts.say('error', listed.failure.message)
+    if (listed.failure.code === 'auth') {
+      const { apiKeyEnv = `${nameFor(proposal).toUpperCase().replaceAll('-', '_')}_API_KEY` } = candidate.proposal
+      if (candidate.proposal.apiKeyEnv !== undefined) answers.refused.add(apiKeyEnv)
+      proposal = { ...proposal, apiKeyEnv }
+      asksAddress = false
+      continue
+    }
+    const next = await prompts.choose('What now?', [
+      ...(proposal.apiKeyEnv === undefined ? [{ value: 'address', label: 'Change the address' } as const] : []),
+      { value: 'again', label: 'Try once more' },
+      { value: 'other', label: 'Choose another provider' },
+      { value: 'name', label: 'Go on: I know the name of a model' },
+    ])
+    if (next === 'other') return askForProvider(asking)
+    if (next === 'name') return withModel(candidate, [], asking)
+    asksAddress = next === 'address'
+  }
 }
 
-async function askForVendor(name: string, asking: Asking): Promise<Candidate | undefined> {
-  const { env, nameFor, prompts } = asking
-  const proposal = knownProvider(name, env) ?? knownProvider(name, {})
-  if (proposal === undefined) return undefined
-  const given = await askForKey(proposal.apiKeyEnv ?? '', asking)
-  const model = await prompts.write('Which model?', isGiven, proposal.model)
-  const whole: Proposal = { ...proposal, model, because: '', apiKeyEnv: given.name }
-  return { proposal: { ...whole, name: nameFor(whole) }, ...(given.value ? { key: { name: given.name, value: given.value } } : {}) }
+function providerChoices({ env, running, answers: { chosen } }: Asking): readonly Choice<string>[] {
+  const isReady = (name: string) => Boolean(env[knownProvider(name, {})?.because ?? ''])
+  const rank = (name: string) => (name === chosen ? 3 : running.has(name) ? 2 : isReady(name) ? 1 : 0)
+  const hintOf = (name: string) => {
+    const { apiKeyEnv = '', because } = knownProvider(name, {}) ?? {}
+    const found = running.get(name)
+    return found !== undefined ? `running, ${count(found, 'model')}` : isReady(name) ? `${because} is set` : apiKeyEnv && 'needs a key'
+  }
+  return Object.entries(labels)
+    .map(([value, label]) => ({ value, label: [label, hintOf(value)].filter(Boolean).join(' – ') }))
+    .sort((a, b) => rank(b.value) - rank(a.value))
 }
 
-async function askForServer({ value, address, model }: (typeof local)[number], asking: Asking): Promise<Candidate> {
-  const { env, nameFor, prompts } = asking
-  const usual = knownProvider(value, env)?.baseUrl ?? address
-  const baseUrl = (await prompts.write('What is its address?', isAddress, usual)).replace(/\/+$/, '')
-  const server: Proposal = { name: value, kind: 'openai-compatible', model, baseUrl, because: '' }
-  const keyed =
-    value === 'server' &&
-    (await prompts.choose('Does it want a key?', [
-      { value: 'no', label: 'No' },
-      { value: 'yes', label: 'Yes' },
-    ])) === 'yes'
-  const given = keyed ? await askForKey(`${nameFor(server).toUpperCase().replaceAll('-', '_')}_API_KEY`, asking) : undefined
-  const proposal: Proposal = { ...server, ...(given ? { apiKeyEnv: given.name } : {}) }
-  const candidate = { proposal, ...(given?.value ? { key: { name: given.name, value: given.value } } : {}) }
-  return { ...candidate, proposal: { ...proposal, name: nameFor(proposal), model: await askForModel(candidate, asking) } }
+function draftOf(name: string, { env, answers }: Asking): Proposal {
+  const usual = name === 'llamacpp' ? 'http://127.0.0.1:8080/v1' : ''
+  const unknown = { name, kind: 'openai-compatible', model: '', baseUrl: usual } as const
+  const known = knownProvider(name, env) ?? knownProvider(name, {}) ?? unknown
+  return { ...known, baseUrl: answers.addresses.get(name) ?? known.baseUrl, because: '' }
 }
 
-async function askForModel(candidate: Candidate, { models, prompts }: Asking): Promise<string> {
+async function withKey(proposal: Proposal, asking: Asking): Promise<Candidate> {
+  if (proposal.apiKeyEnv === undefined) return { proposal }
+  const { name, value } = await askForKey(proposal.apiKeyEnv, asking)
+  return { proposal: { ...proposal, apiKeyEnv: name }, ...(value === undefined ? {} : { key: { name, value } }) }
+}
+
+/** Returns no models when nobody can say which there are: the key is not set here, or the server has no list. */
+async function listModels(candidate: Candidate, { prompts, env, models }: Asking): Promise<Models> {
+  const { apiKeyEnv } = candidate.proposal
+  if (apiKeyEnv !== undefined && candidate.key === undefined && !env[apiKeyEnv]) return { ok: true, models: [] }
   prompts.say('step', 'Asking which models it has')
-  const names = await models(candidate)
-  if (names.length === 0) prompts.say('warn', 'It does not say which models it has')
-  return names.length > 0
-    ? prompts.pick('Which model? (type to search)', names)
-    : prompts.write('Which model? As the server spells it', isGiven, candidate.proposal.model)
+  const listed = await models(candidate)
+  if (listed.ok ? listed.models.some(({ isChat }) => isChat) : ['auth', 'network', 'timeout'].includes(listed.failure.code)) return listed
+  prompts.say('warn', `It does not say which models it has${listed.ok ? '' : `: ${listed.failure.message}`}`)
+  return { ok: true, models: [] }
 }
 
-/** Asks only when the usual variable is not set. */
-async function askForKey(usual: string, { env, prompts }: Asking): Promise<{ readonly name: string; readonly value?: string }> {
-  if (env[usual]) return { name: usual }
-  const how = await prompts.choose(`${usual} is not set. Where is the key?`, [
+async function withModel({ proposal, key }: Candidate, models: readonly ServerModel[], { prompts, nameFor }: Asking): Promise<Candidate> {
+  const named = ranked(models, proposal.model).slice(0, maxModels)
+  const choices = named.map(({ id, isLoaded }) => ({ value: id, label: isLoaded ? `${id} (loaded)` : id }))
+  const other = { value: '', label: 'Another, whose name I type' }
+  const picked = choices.length === 0 ? '' : await prompts.pick('Which model? (type to search)', [...choices, other])
+  const isGiven = (name: string) => (name === '' ? 'The name of a model is needed' : undefined)
+  const model = picked || (await prompts.write('Which model? As the server spells it', isGiven, proposal.model))
+  return { proposal: { ...proposal, model, name: nameFor(proposal) }, key }
+}
+
+/** Asks only when the usual variable is not set, or its key was refused. */
+async function askForKey(usual: string, asking: Asking): Promise<{ readonly name: string; readonly value?: string }> {
+  const { env, prompts, answers, isStored } = asking
+  const isRefused = answers.refused.has(usual)
+  const typed = answers.keys.get(usual)
+  if (!isRefused && (env[usual] || typed)) return { name: usual, value: env[usual] ? undefined : typed }
+  const question = isRefused ? `${usual} was refused. Where is the right key?` : `${usual} is not set. Where is the key?`
+  const how = await prompts.choose(question, [
     { value: 'type', label: 'I paste it now', hint: 'kept in ~/.braidclaw/keys.env, which only you can read' },
     { value: 'name', label: 'In an environment variable', hint: 'you say which' },
   ])
   if (how === 'name') return { name: await prompts.write('What is the variable called?', isVariable, usual) }
-  const value = await prompts.writeHidden('The key', (key) => (isKey(key) ? undefined : 'A key is one word, without spaces and quotes'))
-  return { name: usual, value }
+  const value = await askHidden(prompts)
+  // A variable of the environment counts more than a stored key of that name.
+  const name = env[usual] && !isStored(usual) ? `OWN_${usual}` : usual
+  answers.refused.delete(name)
+  answers.keys.set(name, value)
+  return { name, value }
 }
 
-function isGiven(model: string): string | undefined {
-  return model === '' ? 'The name of a model is needed' : undefined
+/** Reads a key without showing it. */
+export function askHidden(prompts: Prompts): Promise<string> {
+  return prompts.writeHidden('The key', (key) => (isKey(key) ? undefined : 'A key is one word, without spaces and quotes'))
 }
 
 function isVariable(name: string): string | undefined {
@@ -112,7 +186,11 @@ function isAddress(address: string): string | undefined {
 }
 
 /** The user pressed Ctrl-C or Escape: nothing may be changed. */
-export class Cancelled extends Error {}
+export class Cancelled extends CliExit {
+  constructor() {
+    super(exitCodes.cancelled)
+  }
+}
 
 type Choice<T> = { readonly value: T; readonly label: string; readonly hint?: string }
 
@@ -138,14 +216,16 @@ export function createPrompts(printer: Pick<Printer, 'editor'>) {
 
   return {
     choose,
-    /** Lets the user pick one of many names by typing a part of it. */
-    pick: async (message: string, names: readonly string[]): Promise<string> =>
+    /** Lets the user pick one of many by typing a part of its name; the last one always stays in sight of the search. */
+    pick: async (message: string, choices: readonly Choice<string>[]): Promise<string> =>
       answered(
         await autocomplete<string>({
           message: safe(message),
           maxItems: 8,
           output,
-          options: names.map((value) => ({ value, label: safe(value) })),
+          options: choices.map(({ value, label }) => ({ value, label: safe(label) })),
+          filter: (typed, { value, label = '' }) =>
+            value === '' || label.replace(/ – .*/, '').toLowerCase().includes(typed.trim().toLowerCase()),
         }),
       ),
     /** `wrong` returns a sentence for an invalid answer. */

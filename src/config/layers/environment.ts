@@ -77,7 +77,7 @@ function withAliases(read: Variables): Variables {
 /**
  * Converts text to the type of the row. Text that does not fit stays text, so that the check can report it. Lists: `a,b` or a JSON list.
  */
-function fromText(setting: Setting, text: string): unknown {
+export function fromText(setting: Setting, text: string): unknown {
   switch (setting.type) {
     case 'boolean':
       return text === '1' || text === 'true' ? true : text === '0' || text === 'false' ? false : text

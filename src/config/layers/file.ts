@@ -82,7 +82,8 @@ function blame(walk: LayerWalk, key: string, message: string): void {
   walk.problems.push({ file: walk.file, line, column, key, message })
 }
 
-const secret = /^(api_?)?key$|^api_?(token|secret)$|^(auth_?)?token$|^secret$|^password$|^authorization$|^bearer$/
+/** Matches the names of keys that would hold a secret. */
+export const secret = /^(api_?)?key$|^api_?(token|secret)$|^(auth_?)?token$|^secret$|^password$|^authorization$|^bearer$/
 
 /** Returns whether some key lies below this pattern (`channels.cli`). */
 function isSection({ settings }: Table, pattern: string): boolean {

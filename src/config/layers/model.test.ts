@@ -21,10 +21,10 @@ test('a slash after no provider is refused, with the nearest name: another model
     '--model default_model: unknown provider "opnai"; did you mean "openai/x"? If "opnai/x" is a model of router9: "router9/opnai/x"',
   ])
   expect(problemsOf({ user, env: { BRAIDCLAW_MODEL: 'meta/llama' } })).toEqual([
-    'BRAIDCLAW_MODEL default_model: unknown provider "meta"; there are: openai, router9, local, anthropic, openrouter, ollama, lmstudio. If "meta/llama" is a model of router9: "router9/meta/llama"',
+    'BRAIDCLAW_MODEL default_model: unknown provider "meta"; there are: openai, router9, local, anthropic, openrouter, ollama, lmstudio, gemini, groq, mistral, deepseek, xai. If "meta/llama" is a model of router9: "router9/meta/llama"',
   ])
   expect(problemsOf({ flags: { model: 'typo/x' } })).toEqual([
-    '--model default_model: unknown provider "typo"; there are: local, openai, anthropic, openrouter, ollama, lmstudio.',
+    '--model default_model: unknown provider "typo"; there are: local, openai, anthropic, openrouter, ollama, lmstudio, gemini, groq, mistral, deepseek, xai.',
   ])
   expect(problemsOf({ user, flags: { model: 'openai/' } })).toEqual([
     '--model default_model: "openai/" names no model; write "openai" for its own',

@@ -26,7 +26,9 @@ path means that folder too. With neither HOME nor BRAIDCLAW_HOME set nothing run
 the user database. \`braidclaw init\` writes an annotated file; run again, it adds the providers whose keys are set by then and leaves the
 rest as it is. \`braidclaw config validate\` names every
 error at once, with line and column, and warns of what may be a mistake (exit 0); \`braidclaw config show --origin\` prints what holds and which source won;
-\`braidclaw config schema\` prints a JSON Schema. No file is needed: without one the first provider whose
+\`braidclaw config schema\` prints a JSON Schema. \`braidclaw config set KEY VALUE [KEY VALUE …]\` and \`config unset KEY\` change single
+settings and leave comments and order as they are, \`config get KEY\` prints one, and \`config edit\` opens the file in VISUAL or EDITOR. All three check the whole file
+first: a file that would be wrong is not written, and one that is wrong is only changed by \`config edit\`. No file is needed: without one the first provider whose
 key is in the environment answers, or else the offline helper ([models.md](models.md)).
 
 ## The workspace
@@ -67,7 +69,7 @@ flags > agents.json > environment > env file > project > user > defaults.
 - \`$NAME\` and \`\${NAME}\` are replaced in paths, addresses, models and names of providers; a variable that is not set is an error.
   \`$$\` is a dollar sign.
 - Secrets never stand in the file: \`api_key_env\` names the variable that holds the key. An unset one matters only when that provider is used.
-  A key that \`onboard\` keeps stands in \`keys.env\` beside the file, lines of \`NAME='key'\`; a variable of the environment counts more. It is used only
+  A key that \`login\` or \`onboard\` keeps stands in \`keys.env\` beside the file, lines of \`NAME='key'\`; a variable of the environment counts more. It is used only
   while nobody but you may read it (mode 0600), and sets nothing whose name does not end in \`_KEY\` or \`_TOKEN\`.
 - An unknown key is an error.`
 

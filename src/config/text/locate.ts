@@ -51,7 +51,8 @@ function pair(text: string, start: number, under: readonly string[], record: Rec
   return skipValue(text, value, path, record)
 }
 
-function skipValue(text: string, start: number, path: readonly string[], record: Recorder): number {
+/** Returns the offset after the value that starts at `start`. */
+export function skipValue(text: string, start: number, path: readonly string[], record: Recorder): number {
   const first = text[start]
   if (first === '"' || first === "'") return skipString(text, start)
   if (first === '[') return skipList(text, start, (i) => skipValue(text, i, path, () => undefined))

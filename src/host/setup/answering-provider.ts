@@ -1,7 +1,7 @@
 /** Decides which provider answers: the offline helper when the user has chosen no model, and never in place of a chosen model. */
 
 import { type Config, isWireProvider, providerNamed, type WireProvider } from '../../config/config.ts'
-import { anyVariable, knownProvider, proposeProviders } from '../../config/known-providers.ts'
+import { anyVariable, isVendorAddress, proposeProviders } from '../../config/known-providers.ts'
 import type { Environment, Setup } from '../api.ts'
 
 type Answering = Pick<Setup, 'config' | 'context'> & Partial<Pick<Setup, 'origins'>>
@@ -30,11 +30,11 @@ export function notOffline({ config, origins, context: { env } }: Answering, nam
 export function missingKey({ config, context: { env } }: Pick<Setup, 'config' | 'context'>, name: string): string | undefined {
   const found = providerNamed(config, name)
   if (!found || !isWireProvider(found) || !found.apiKeyEnv || env[found.apiKeyEnv] || !isVendors(found)) return undefined
-  return `the provider "${name}" needs a key: ${found.apiKeyEnv} is not set. Set it (export ${found.apiKeyEnv}=…), or run "braidclaw onboard"`
+  return `the provider "${name}" needs a key: ${found.apiKeyEnv} is not set. Set it (export ${found.apiKeyEnv}=…), or run "braidclaw login ${name}"`
 }
 
 function isVendors({ kind, baseUrl }: WireProvider): boolean {
-  return baseUrl === undefined ? kind === 'openai' || kind === 'anthropic' : baseUrl === knownProvider('openrouter', {})?.baseUrl
+  return baseUrl === undefined ? kind === 'openai' || kind === 'anthropic' : isVendorAddress(baseUrl)
 }
 
 /** Returns the model that a provider is asked for; empty when only its server knows. */

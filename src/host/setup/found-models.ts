@@ -2,7 +2,7 @@
 
 import { isWireProvider, reachableProviders, type WireProvider } from '../../config/config.ts'
 import { sleep } from '../../kit/abort.ts'
-import { listModels, type Models } from '../../providers/probe-provider.ts'
+import { listModels, type Models, type ServerModel } from '../../providers/probe-provider.ts'
 import { baseUrlOf } from '../../providers/wire/provider-settings.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Setup } from '../api.ts'
@@ -18,6 +18,12 @@ export function modelsOf({ log, context: { env } }: Around, { name, ...server }:
   const config = { ...server, model: '', apiKey: env[server.apiKeyEnv ?? ''] }
   const fetch = createProviderFetch({ baseUrl: baseUrlOf(config) ?? '' })
   return listModels(name, config, { fetch, log, sleep: sleep, random: Math.random, now: Date.now })
+}
+
+/** Returns the models that can chat, those first that a person most likely wants: loaded, the usual one, the newest. */
+export function ranked(models: readonly ServerModel[], usual: string): readonly ServerModel[] {
+  const rank = ({ id, isLoaded, created = 0 }: ServerModel) => (isLoaded ? 2e15 : id === usual ? 1e15 : created)
+  return models.filter(({ isChat }) => isChat).sort((a, b) => rank(b) - rank(a) || (a.id < b.id ? -1 : 1))
 }
 
 /** Returns the names of the models that can chat, in their order; empty when the server does not say. */

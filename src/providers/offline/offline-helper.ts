@@ -6,7 +6,7 @@ import type { ScriptedReply } from './mock-fixture.ts'
 
 type ToolMessage = Extract<Message, { role: 'tool' }>
 const howToConnect =
-  'To connect a real model, set OPENAI_API_KEY, ANTHROPIC_API_KEY, OPENROUTER_API_KEY, OLLAMA_HOST or LMSTUDIO_HOST, or run "braidclaw onboard".'
+  'To connect a real model, run "braidclaw onboard", or set OPENAI_API_KEY, ANTHROPIC_API_KEY or another key of docs/models.md.'
 
 /** Argument names that a tool's schema may use for each meaning; the first one in the schema is used. */
 const meanings: { readonly [meaning: string]: readonly string[] } = {

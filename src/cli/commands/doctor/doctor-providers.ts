@@ -24,7 +24,7 @@ function providers({ config, context }: CliSetup): Finding[] {
     if (!isWireProvider(model) || !model.apiKeyEnv || context.env[model.apiKeyEnv])
       return { what, state: 'ok', says: `${model.name} (${model.kind})` }
     const state = model.name === config.defaultProvider ? 'bad' : 'note'
-    const remedy = state === 'bad' ? [`export ${model.apiKeyEnv}=…, or store it: braidclaw onboard`] : []
+    const remedy = state === 'bad' ? [`export ${model.apiKeyEnv}=…, or store it: braidclaw login ${model.name}`] : []
     return { what, state, says: `${model.name} (${model.kind}): ${model.apiKeyEnv} is not set`, remedy }
   })
 }

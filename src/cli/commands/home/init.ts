@@ -1,5 +1,6 @@
 /** Implements `init`: it creates everything that a first run needs, keeps existing files, and adds providers that can be used now. */
 
+import { existsSync } from 'node:fs'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { describeProblem } from '../../../config/config.ts'
 import { describeStep, type InitInput, initHome } from '../../../config/init.ts'
@@ -7,6 +8,8 @@ import { anyVariable, type Proposal, proposeProviders } from '../../../config/kn
 import { createDatabase } from '../../../host/open/open-records.ts'
 import { choose } from '../../../host/setup/found-models.ts'
 import { errorText } from '../../../kit/errors.ts'
+import { openLibc } from '../../../workspace/changes/tree/libc.ts'
+import { createTurns } from '../../../workspace/changes/turns.ts'
 import { command, type Flags } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
@@ -64,7 +67,9 @@ export async function initialise(
   const { home, env, cwd, channels } = context
   const folder = workspace?.replace(/^~(?=\/|$)/, env.HOME ?? '~')
   const place = { home, env, cwd, channels, workspace: folder }
-  const result = await initHome({ ...place, seedDefaults, agentFiles, proposals, ...(choice ? { choice } : {}), createDatabase })
+  const make = () => initHome({ ...place, seedDefaults, agentFiles, proposals, ...(choice ? { choice } : {}), createDatabase })
+  // A new home has no lock yet: there the creation of each file is exclusive.
+  const result = await (existsSync(home) ? createTurns(home, openLibc).take(make) : make())
   if (json) context.process.stdout.write(`${JSON.stringify(result)}\n`)
   else for (const step of result.steps) context.process.stdout.write(`${describeStep(step)}\n`)
   if (!result.ok)

@@ -1,25 +1,40 @@
 /** Implements `onboard`: it asks for provider, address, model and key, and tests the answer before it writes anything. */
 
+import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { isWireProvider, providerNamed } from '../../../config/config.ts'
 import { defaultConfigToml, extendConfig, nameFor } from '../../../config/config-text.ts'
-import { keepKey } from '../../../config/keys-file.ts'
-import { loadConfig } from '../../../config/load.ts'
+import { loadWith } from '../../../config/init.ts'
+import { readKeys } from '../../../config/keys-file.ts'
+import { knownProvider } from '../../../config/known-providers.ts'
 import { isOfflineDefault } from '../../../config/offline-default.ts'
 import { homePaths } from '../../../config/paths.ts'
-import { errorCode, explainErrno, readConfigFile } from '../../../config/text/read-toml-file.ts'
-import { idsOf } from '../../../host/setup/found-models.ts'
+import { readConfigFile } from '../../../config/text/read-toml-file.ts'
+import { modelsOf } from '../../../host/setup/found-models.ts'
 import { providerFor } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
-import { type Probe, probeProvider } from '../../../providers/probe-provider.ts'
+import { isLoopback } from '../../../http/listen.ts'
+import { attempt } from '../../../kit/errors.ts'
+import { type Models, type Probe, probeProvider } from '../../../providers/probe-provider.ts'
 import { weaknessOf } from '../../../security/redaction/secret-forms.ts'
 import { command } from '../../args/command.ts'
-import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
-import { askForProvider, Cancelled, type Candidate, createPrompts, type Prompts } from '../../onboard/questions.ts'
+import { usageError } from '../../exit.ts'
+import { isUnanswered } from '../../offline-notice.ts'
+import {
+  type Answers,
+  type Asking,
+  askForProvider,
+  Cancelled,
+  type Candidate,
+  createPrompts,
+  type Prompts,
+} from '../../onboard/questions.ts'
 import { initialise } from './init.ts'
+import { storeKey } from './login.ts'
 
-type Onboarding = { readonly context: CliContext; readonly setup: CliSetup; readonly prompts: Prompts }
+type Onboarding = { readonly context: CliContext; readonly setup: CliSetup; readonly prompts: Prompts; readonly answers: Answers }
 
 export const onboard = command({
   examples: [['', 'in a terminal']],
@@ -28,33 +43,83 @@ export const onboard = command({
     if (!isTerminal(0) || !isTerminal(1)) {
       throw usageError('onboard asks questions and needs a terminal; use "braidclaw init" in scripts')
     }
-    const prompts = createPrompts(context.process.stdout)
-    const onboarding: Onboarding = { context: context, setup: loadSetup(context), prompts }
-    prompts.begin('BraidClaw')
-    try {
-      const candidate = await findCandidate(onboarding)
-      const answers = candidate === undefined || (await mayReplace(onboarding, candidate))
-      await write(onboarding, { candidate, answers })
-    } catch (error) {
-      if (!(error instanceof Cancelled)) throw error
-      prompts.cancel('Nothing was changed.')
-      throw new CliExit(exitCodes.cancelled)
-    }
+    await connect(context, 'Ready. Say hello: braidclaw agent')
   },
 })
 
+/**
+ * Offers in one line to connect a model where only the offline helper would answer; a configuration with errors gets no offer.
+ * @returns the context to go on with; undefined after a no
+ */
+export async function offerModel(context: CliContext): Promise<CliContext | undefined> {
+  const setup = isTerminal(0) && isTerminal(1) ? attempt(() => loadSetup(context)) : undefined
+  if (!setup || !isUnanswered(setup)) return undefined
+  using interrupt = onInterrupt(() => {})
+  const line = await terminalPrompt(context)?.('No model is connected yet. Connect one now? [Y/n] ', interrupt.signal)
+  if (interrupt.signal.aborted) throw new Cancelled()
+  return line === undefined || /^\s*n/i.test(line) ? undefined : connect(context, 'Ready.')
+}
+
+/** Asks, tries and writes. @returns the context with the typed key @throws CliExit 130 when the user left; then nothing was written */
+async function connect(context: CliContext, done: string): Promise<CliContext> {
+  const prompts = createPrompts(context.process.stdout)
+  const answers = { addresses: new Map(), keys: new Map(), refused: new Set<string>() }
+  const onboarding: Onboarding = { context, setup: loadSetup(context), prompts, answers }
+  const { promise: interrupted, reject } = Promise.withResolvers<never>()
+  using interrupt = onInterrupt(() => reject(new Cancelled()))
+  prompts.begin('BraidClaw')
+  try {
+    const asking = findCandidate(onboarding).then(async (candidate) => ({
+      candidate,
+      answers: candidate === undefined || (await mayReplace(onboarding, candidate)),
+    }))
+    const outcome = await Promise.race([asking, interrupted])
+    interrupt.stop()
+    await write(onboarding, outcome)
+    prompts.end(done)
+    const env = outcome.candidate ? withKey(context, outcome.candidate) : context.env
+    return { ...context, env, process: { ...context.process, env } }
+  } catch (error) {
+    if (error instanceof Cancelled) prompts.cancel('Nothing was changed.')
+    throw error
+  }
+}
+
 /** Returns a provider that works, or that the user wants anyway. Undefined: the offline helper. */
 async function findCandidate(onboarding: Onboarding): Promise<Candidate | undefined> {
-  const { context, setup, prompts } = onboarding
+  const { context, setup, prompts, answers } = onboarding
   const text = configText(context)
-  const models = (candidate: Candidate) => {
-    const { name, baseUrl, apiKeyEnv } = candidate.proposal
-    return idsOf({ log: setup.log, context: { env: withKey(context, candidate) } }, { name, kind: 'openai-compatible', baseUrl, apiKeyEnv })
+  const stored = readKeys(setup.paths.keys).keys
+  const asking: Asking = {
+    prompts,
+    answers,
+    env: context.env,
+    running: await runningServers(setup),
+    isStored: (variable) => stored[variable] !== undefined && stored[variable] === context.env[variable],
+    models: (candidate) => modelsFor(onboarding, candidate),
+    nameFor: (proposal) => nameFor(text, proposal),
   }
   for (;;) {
-    const candidate = await askForProvider({ prompts, env: context.env, models, nameFor: (proposal) => nameFor(text, proposal) })
+    const candidate = await askForProvider(asking)
     if (candidate === undefined || (await isWanted(onboarding, candidate))) return candidate
   }
+}
+
+async function runningServers({ log, context: { env } }: CliSetup): Promise<ReadonlyMap<string, number>> {
+  const servers = ['ollama', 'lmstudio'].flatMap((name) => knownProvider(name, env) ?? [])
+  const local = servers.filter(({ baseUrl = '' }) => isLoopback(new URL(baseUrl).hostname.replace(/^\[|\]$/g, '')))
+  const lists = local.map(async ({ name, kind, baseUrl }) => {
+    const listed = await modelsOf({ log, context: { env } }, { name, kind, baseUrl, totalTimeoutS: 0.7 })
+    return listed.ok ? [[name, listed.models.length] as const] : []
+  })
+  return new Map((await Promise.all(lists)).flat())
+}
+
+async function modelsFor({ context, setup: { log, redactor } }: Onboarding, candidate: Candidate): Promise<Models> {
+  // Messages may quote a typed key.
+  if (candidate.key && !weaknessOf(candidate.key.value)) redactor.register(candidate.key.value, candidate.key.name)
+  const listed = await modelsOf({ log, context: { env: withKey(context, candidate) } }, candidate.proposal)
+  return listed.ok ? listed : { ...listed, failure: { ...listed.failure, message: redactor.text(listed.failure.message) } }
 }
 
 async function isWanted(onboarding: Onboarding, candidate: Candidate): Promise<boolean> {
@@ -69,13 +134,14 @@ async function isWanted(onboarding: Onboarding, candidate: Candidate): Promise<b
   }
 }
 
-async function works({ context, setup, prompts }: Onboarding, candidate: Candidate): Promise<boolean> {
+async function works({ context, setup, prompts, answers }: Onboarding, candidate: Candidate): Promise<boolean> {
   const { name, model, apiKeyEnv } = candidate.proposal
   prompts.say('step', `Asking ${name}/${model} one short question`)
   const tried = await tryCandidate(context, setup, candidate)
   if (tried?.ok) prompts.say('success', `${name}/${model} answered in ${tried.ms} ms: ${setup.redactor.text(firstLine(tried.text))}`)
   else if (tried) prompts.say('error', setup.redactor.text(`${name}/${model} did not answer: ${tried.failure.message}`))
   else prompts.say('warn', `Not tried: ${apiKeyEnv} is not set here. Set it, and then: braidclaw provider test ${name}`)
+  if (tried?.ok === false && tried.failure.code === 'auth' && apiKeyEnv) answers.refused.add(apiKeyEnv)
   return tried === undefined || tried.ok
 }
 
@@ -104,19 +170,10 @@ async function write({ context, setup, prompts }: Onboarding, { candidate, answe
   const proposal = candidate?.proposal
   const choice = proposal ?? { name: 'local', model: 'mock' }
   if (candidate?.key) {
-    keep(setup.paths.keys, candidate.key)
+    await storeKey(context, candidate.key)
     prompts.say('info', `The key is kept in ${setup.paths.keys}, which only you can read.`)
   }
   await initialise(context, { json: false, proposals: proposal ? [proposal] : [], ...(answers ? { choice } : {}) })
-  prompts.end('Ready. Say hello: braidclaw agent')
-}
-
-function keep(path: string, { name, value }: NonNullable<Candidate['key']>): void {
-  try {
-    keepKey(path, name, value)
-  } catch (error) {
-    throw commandError(`the key cannot be kept in ${path}: ${explainErrno(errorCode(error))}`)
-  }
 }
 
 /** How long the test may take: a server may first load the model, but a person is waiting. */
@@ -124,10 +181,9 @@ const trySeconds = 90
 
 /** Asks one short question. Undefined when the key is not set yet. @throws Error when the configuration would not be valid with it */
 async function tryCandidate(context: CliContext, setup: CliSetup, candidate: Candidate): Promise<Probe | undefined> {
-  const { proposal, key } = candidate
+  const { proposal } = candidate
   const env = withKey(context, candidate)
   if (proposal.apiKeyEnv !== undefined && !env[proposal.apiKeyEnv]) return undefined
-  if (key && !weaknessOf(key.value)) context.redactor.register(key.value, key.name)
   const config = configWith(context, candidate)
   return probeProvider(await providerFor({ config, log: setup.log, context: { ...context, env } }, proposal.name), Date.now)
 }
@@ -146,9 +202,7 @@ function configWith(context: CliContext, { proposal }: Candidate) {
   const { home, env, cwd, channels } = context
   const path = homePaths(home).config
   const draft = extendConfig(configText(context), { proposals: [proposal], choice: proposal }).text
-  const readFile = (file: string) =>
-    file === path ? ({ state: 'text', text: draft, worldWritable: false } as const) : readConfigFile(file)
-  const loaded = loadConfig({ home, env, cwd, channels, trusted: () => false, readFile })
+  const loaded = loadWith(path, draft, { home, env, cwd, channels })
   if (!loaded.ok) throw new Error(loaded.problems.map(({ message }) => message).join('; '))
   const { config } = loaded
   const found = providerNamed(config, proposal.name)

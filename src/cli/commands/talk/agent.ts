@@ -17,7 +17,7 @@ import { command, type Flags, type Given, spelled } from '../../args/command.ts'
 import { pasteable } from '../../args/resolve-command.ts'
 import { acceptance, checkFlags, conversationOf, formatOf, messageOf, turnFlags, wiggumFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
-import { noteOffline } from '../../offline-notice.ts'
+import { isUnanswered, noteOffline } from '../../offline-notice.ts'
 import type { Confiner } from './confined-channel.ts'
 import { confinedFlags, confinerOf } from './confined-flags.ts'
 
@@ -89,8 +89,11 @@ export const agent = command({
     const proof = given.requireProof ? 'require' : undefined
     if (proof && [given.attempts, given.confined].some((each) => each !== undefined))
       throw new CliExit(exitCodes.usage, 'error: --require-proof is for one agent on its own records; leave out --attempts and --confined')
-    const loaded = loadSetup(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium, proof })
-    const setup = await withFoundModels(loaded)
+    const settings = { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium, proof } as const
+    const loaded = loadSetup(context, settings)
+    const isTalk = [given.message, given.continueTurn, given.attempts].every((each) => each === undefined)
+    const connected = isTalk && isUnanswered(loaded) && (await (await import('../home/onboard.ts')).offerModel(context))
+    const setup = await withFoundModels(connected ? loadSetup(connected, settings) : loaded)
     if (!channelSettings(setup.config, cliChannel).enabled)
       throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
     const activeAgent =

@@ -1,0 +1,143 @@
+/** Implements `login | logout`: they store, replace, list and remove the keys of providers in the keys file of the home. */
+
+import type { CliContext } from '../../../channels/terminal/context.ts'
+import { isTerminal } from '../../../channels/terminal/tty.ts'
+import { isWireProvider } from '../../../config/config.ts'
+import { isKey, isKeyName, readKeys } from '../../../config/keys-file.ts'
+import { knownNames, knownProvider } from '../../../config/known-providers.ts'
+import { homePaths } from '../../../config/paths.ts'
+import { keepKey } from '../../../config/text/write-files.ts'
+import { loadSetup } from '../../../host/setup/setup.ts'
+import { errorText } from '../../../kit/errors.ts'
+import { didYouMean, quote } from '../../../kit/text.ts'
+import { openLibc } from '../../../workspace/changes/tree/libc.ts'
+import { createTurns } from '../../../workspace/changes/turns.ts'
+import { type Arguments, command } from '../../args/command.ts'
+import { jsonFlag } from '../../args/turn-flags.ts'
+import { commandError, usageError } from '../../exit.ts'
+import { askHidden, createPrompts } from '../../onboard/questions.ts'
+import { printList } from '../../print-list.ts'
+
+const args = {
+  provider: {
+    type: 'text',
+    optional: true,
+    about: 'A provider of the configuration, or one that needs no table (docs/models.md)',
+    complete: async (context) => keyRows(context).map(({ provider }) => provider),
+  },
+} as const satisfies Arguments
+
+export const login = command({
+  flags: {
+    stdin: { type: 'boolean', about: 'Read the key from stdin' },
+    list: { type: 'boolean', about: 'List the providers that need a key, and where it comes from; never the key' },
+    ...jsonFlag,
+  },
+  args,
+  examples: [
+    ['openai', 'asks for the key and does not show it'],
+    ['anthropic --stdin < key.txt', 'for scripts'],
+    ['--list', 'which keys are there'],
+  ],
+  exits: [130],
+  async run(context, { stdin = false, list = false, json = false }, { provider }) {
+    if (list) return printKeys(context, json)
+    const row = await rowFor(context, provider)
+    const name = row.variable
+    if (!isKeyName(name))
+      throw usageError(
+        `the key of ${row.provider} is read from ${name}, and only names that end in _KEY or _TOKEN can be stored; export it`,
+      )
+    if (!stdin && (!isTerminal(0) || !isTerminal(1)))
+      throw usageError('login asks for the key and needs a terminal; in scripts use --stdin')
+    const value = stdin ? (await Bun.stdin.text()).trim() : await askHidden(createPrompts(context.process.stdout))
+    if (!isKey(value)) throw usageError('stdin holds no key; a key is one word, without spaces and quotes')
+    await storeKey(context, { name, value })
+    say(
+      context,
+      json,
+      { provider: row.provider, variable: name, stored: true },
+      `the key of ${row.provider} is kept in ${homePaths(context.home).keys}`,
+    )
+    if (isExported(name)) context.process.stderr.write(`note: ${name} is set in the environment and counts more\n`)
+  },
+})
+
+export const logout = command({
+  flags: jsonFlag,
+  args,
+  examples: [['openai', 'removes the stored key']],
+  exits: [130],
+  async run(context, { json = false }, { provider }) {
+    const row = await rowFor(context, provider, true)
+    const name = row.variable
+    const stays = isExported(name)
+    if (!row.stored && !stays) throw commandError(`no key of ${row.provider} is stored; see: braidclaw login --list`)
+    if (row.stored) await storeKey(context, { name })
+    say(
+      context,
+      json,
+      { provider: row.provider, variable: name, stored: false },
+      row.stored ? `the key of ${row.provider} is removed` : `no key of ${row.provider} is stored`,
+    )
+    if (stays)
+      context.process.stderr.write(
+        `note: ${name} is still set in the environment, and ${row.provider} answers with it; run: unset ${name}\n`,
+      )
+  },
+})
+
+/** Stores a key, or removes it, while no other process of this home changes the file. @throws CliExit 1 when the file cannot be written */
+export async function storeKey({ home }: CliContext, { name, value }: { readonly name: string; readonly value?: string }): Promise<void> {
+  const stored = createTurns(home, openLibc).take(async () => keepKey(homePaths(home).keys, name, value))
+  await stored.catch((error: unknown) => Promise.reject(commandError(`the key cannot be stored: ${errorText(error)}`)))
+}
+
+type KeyRow = { readonly provider: string; readonly variable: string; readonly stored: boolean; readonly environment: boolean }
+
+/** Returns the providers that read a key, and under their own names the stored keys that no provider reads. */
+function keyRows(context: CliContext): readonly KeyRow[] {
+  const { config, paths } = loadSetup(context)
+  const { keys } = readKeys(paths.keys)
+  const known = knownNames.map((name) => [name, knownProvider(name, {})?.apiKeyEnv] as const)
+  const configured = Object.values(config.providers.models)
+    .filter(isWireProvider)
+    .map(({ name, apiKeyEnv }) => [name, apiKeyEnv] as const)
+  const variables = new Map([...known, ...configured])
+  const read = [...variables.values()]
+  const others = Object.keys(keys).filter((name) => !read.includes(name))
+  return [...variables, ...others.map((name) => [name, name] as const)].flatMap(([provider, variable]) =>
+    variable ? [{ provider, variable, stored: Object.hasOwn(keys, variable), environment: isExported(variable) }] : [],
+  )
+}
+
+/** Tells whether the variable is set outside of the keys file; the environment of the context holds both. */
+function isExported(name: string): boolean {
+  return Boolean(process.env[name])
+}
+
+async function rowFor(context: CliContext, wanted: string | undefined, onlyStored = false): Promise<KeyRow> {
+  const rows = keyRows(context)
+  const names = rows.map(({ provider }) => provider)
+  const found = rows.find(({ provider }) => provider === wanted)
+  if (found) return found
+  if (wanted !== undefined && knownProvider(wanted, {})) throw usageError(`${wanted} needs no key`)
+  if (wanted !== undefined)
+    throw usageError(`no provider ${quote(wanted)} reads a key${didYouMean(wanted, names) || `; there are: ${names.join(', ')}`}`)
+  const choices = rows.flatMap(({ provider: value, stored }) => (stored || !onlyStored ? [{ value, label: value }] : []))
+  if (choices.length === 0) throw usageError('no key is stored')
+  if (!isTerminal(0) || !isTerminal(1)) throw usageError(`name a provider: ${choices.map(({ value }) => value).join(', ')}`)
+  return rowFor(context, await createPrompts(context.process.stdout).pick('Of which provider? (type to search)', choices))
+}
+
+function printKeys(context: CliContext, json: boolean): void {
+  const rows = keyRows(context)
+  const where = ({ stored, environment }: KeyRow) =>
+    environment ? `set in the environment${stored ? ', which counts more than the stored one' : ''}` : stored ? 'stored' : 'not set'
+  const lines = rows.map((row) => `${row.provider.padEnd(20)} ${row.variable.padEnd(24)} ${where(row)}`)
+  printList(context, { items: rows, json, lines, none: 'no provider needs a key' })
+}
+
+function say({ process: { stdout } }: CliContext, json: boolean, fact: object, text: string): void {
+  stdout.write(json ? `${JSON.stringify(fact)}\n` : `${text}\n`)
+}
