@@ -7,7 +7,6 @@ import { stdinKind } from '../channels/terminal/tty.ts'
 import type { Runnable } from './args/command.ts'
 import { mayBeForeign, resolveCommand } from './args/resolve-command.ts'
 import { scan } from './args/scan.ts'
-import { filterFlags } from './args/turn-flags.ts'
 import { turnCommands } from './commands/turn-commands.ts'
 import { createContext } from './context.ts'
 import { exitCodes, exitOf } from './exit.ts'
@@ -58,6 +57,7 @@ async function run(context: CliContext, words: readonly string[]): Promise<numbe
     stdout.write(await (await import('../host/checks/stories/bundle-stories.ts')).bundleStories())
     return 0
   }
+  const { filterFlags } = isTurn ? { filterFlags: {} } : await import('./args/filter-flags.ts')
   const foreign = mayBeForeign(commands, filterFlags, words) ? { neighbours: (await loadHelp()).neighbours } : {}
   const meaning = resolveCommand(commands, filterFlags, words, { stdin: stdinKind(), ...foreign })
   if (meaning.kind === 'run') return runCommand(context, meaning.row, meaning.words)

@@ -76,14 +76,15 @@ describe('2: usage', () => {
     [['agent', '--max-turns', 'many'], '"many" is not a whole number'],
     [['agent', '--autonomy', 'godmode', '-m', 'x'], '--autonomy is one of readonly, supervised, full; got "godmode"'],
     [['agent', '--hlep'], 'did you mean "--help"'],
-    [['agent', '-x'], 'no flag "-x"'],
-    [['-p', 'hello'], 'no flag "-p"; here: '],
+    [['agent', '-x'], 'no flag "-x"; here: a flag of the filter'],
+    [['agent', '-p', 'one', 'two'], '"one" and "two" are two messages'],
+    [['agent', 'list'], '"agent" has no command "list". To ask something: braidclaw agent -m list'],
     [['agent', '--yolo', '-m', 'x'], 'no flag "--yolo"; here: --autonomy full'],
     [['-V'], 'no flag "-V"; here: -v, or --version'],
     [['--image', 'a.png', 'what is it'], 'no flag "--image"; here: '],
     [['--no-color', 'hi'], 'no flag "--no-color"; here: NO_COLOR=1'],
-    [['-at', 'x'], 'no flag "-t"; here: --tools'],
-    [['--schema', 's.json', 'hi'], 'no flag "--schema"; here: --json'],
+    [['-f', 'x'], 'no flag "-f"; here: -a FILE'],
+    [['--schema', 's.json', 'hi'], '--schema "s.json" looks like a file, and there is none'],
     [
       ['extension', 'install', 'x'],
       'no command "extension"; MCP servers: braidclaw mcp list (docs/mcp.md); plugins: braidclaw plugin list',
@@ -118,11 +119,12 @@ describe('2: usage', () => {
     expect(stderr).toContain(says)
   })
 
-  test('no words at all: the help', async () => {
+  test('no words at all: the help for a person, an error for a script', async () => {
     using at = nest()
-    const { code, stdout } = await at.run([], limit)
+    const { code, stdout } = await at.terminal([], [], limit)
     expect(code).toBe(2)
     expect(stdout).toContain('braidclaw help all')
+    expect(await at.run([], limit)).toEqual({ code: 2, stdout: '', stderr: 'error: nothing to answer: give a message, or pipe text in\n' })
   })
 })
 

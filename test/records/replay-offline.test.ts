@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { createServer } from 'node:net'
+import { asReplayed } from '../support/replayed.ts'
 import { call, home, turn } from '../support/turns.ts'
 
 const ways = [
@@ -22,10 +23,7 @@ test.if(offline !== undefined)('replay prints the bytes of the run where there i
   using at = home()
   at.file('notes.txt', 'hello')
   const { stdout } = await turn(at, script, ['--output-format', 'stream-json'])
-  const live = stdout
-    .split('\n')
-    .filter((line) => !line.includes('"isPartial":true'))
-    .join('\n')
+  const live = asReplayed(stdout)
   const through = offline ?? []
   const replayed = await at.run(['replay', 'last'], { through })
   expect(replayed).toEqual({

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { executable, minimumConfig, type Nest, nest } from '../support/cli.ts'
 import { needs } from '../support/needs.ts'
+import { asReplayed } from '../support/replayed.ts'
 import { isDeep } from '../support/tier.ts'
 import { alone, asksFirst, call, everyTool, home, refused, turn } from '../support/turns.ts'
 import { unknownQuestion } from '../support/window-questions.ts'
@@ -71,8 +72,7 @@ describe('agent', () => {
     const events = lines.map((line) => JSON.parse(line))
     const kinds = events.map(({ type, isPartial, content }) => (type === 'thinking' ? `"${content}"` : isPartial ? 'partial' : type))
     expect(kinds.join(' ')).toMatch(/^init "let me see" (partial )+text tool_use tool_result "so it is" (partial )+text done$/)
-    const whole = lines.filter((_, at) => !events[at].isPartial).join('\n')
-    expect((await at.run(['replay', 'last'])).stdout.trimEnd()).toBe(whole)
+    expect((await at.run(['replay', 'last'])).stdout).toBe(asReplayed(stdout))
   })
 
   test('-C works in another folder, --model asks another provider', async () => {

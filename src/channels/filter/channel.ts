@@ -11,6 +11,8 @@ type OneQuestion = Omit<TurnOptions, 'conversation'> & {
   readonly options: Omit<ConversationOptions, 'setup' | 'ask'>
   /** Called before the prompt is sent. */
   readonly begun?: (conversation: Conversation, host: Host) => void
+  /** Returns the next message when the answer is not what was asked for. */
+  readonly again?: (() => string | undefined) | undefined
 }
 
 type QuestionChannel = AttendedChannel & {
@@ -18,8 +20,8 @@ type QuestionChannel = AttendedChannel & {
   exitCode(): number | undefined
 }
 
-export function createQuestionChannel({ which, options, begun, ...shown }: OneQuestion): QuestionChannel {
-  const { setup, ask } = shown
+export function createQuestionChannel({ which, options, begun, again, ...shown }: OneQuestion): QuestionChannel {
+  const { setup, ask, format } = shown
   const state: { conversation?: Conversation; exitCode?: number } = {}
   return {
     name: options.channel,
@@ -28,7 +30,10 @@ export function createQuestionChannel({ which, options, begun, ...shown }: OneQu
       state.conversation = conversation
       begun?.(conversation, host)
       signal.addEventListener('abort', () => conversation.cancel(), { once: true })
-      state.exitCode = await turn({ ...shown, conversation })
+      const isText = format === 'text' || shown.renderer
+      const renderer = isText ? shown.renderer : (await import('./json-render.ts')).createJsonRender
+      state.exitCode = await turn({ ...shown, renderer, conversation })
+      for (let prompt = again?.(); prompt; prompt = again?.()) state.exitCode = await turn({ ...shown, renderer, prompt, conversation })
     },
     async send(conversationId, message) {
       if (state.conversation?.id !== conversationId) throw new Error(`${conversationId} is not the conversation of this call`)

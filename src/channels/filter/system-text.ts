@@ -11,19 +11,27 @@ export type SystemText = { readonly text: string /** The file with the text. */;
 /** Longer than any path. */
 const longestPath = 4096
 
+type TextPlace = Readonly<Record<'cwd' | 'home', string>> & { /** The flag that has the value; default: -s. */ readonly flag?: string }
+
 /**
  * Reads an existing file (a pipe too: `-s <(cat a b)`); any other value is the text. A missing path is an error: one word that begins with
- * /, ./, ../ or ~/, or ends in .md or .txt. @throws FailureError `usage` for a missing path, a folder, or an unreadable file
+ * /, ./, ../ or ~/, or ends in .md, .txt or, for a schema, .json. @throws FailureError `usage` for a missing path, a folder, or an unreadable file
  */
-export function systemTextOf(given: string, { cwd, home }: { readonly cwd: string; readonly home: string }): SystemText {
+export function systemTextOf(given: string, { cwd, home, flag = '-s' }: TextPlace): SystemText {
+  const wrong = (what: string) => new FailureError('usage', `${flag} "${given}"${what}`)
   if (given.includes('\n') || given.length > longestPath) return { text: given }
   const path = resolve(cwd, given.startsWith('~/') ? `${home}${given.slice(1)}` : given)
   const kind = kindOf(path, given)
-  if (kind === 'file') return { text: contentOf(path, given), file: path }
+  if (kind === 'file') {
+    const read = readConfigFile(path)
+    if (read.state === 'text') return { text: read.text, file: path }
+    throw wrong(`: this file ${read.state === 'missing' ? 'does not exist any more' : read.why}`)
+  }
   if (kind === 'pipe') return { text: readFileSync(path, 'utf8'), file: path }
-  if (kind === 'folder') throw wrong(`-s "${given}" is a folder; name a file in it`)
-  if (!/^(~|\.{0,2})\/|\.(md|txt)$/.test(given) || /\s/.test(given)) return { text: given }
-  throw wrong(`-s "${given}" looks like a file, and there is none${meant(path)}; a text that only looks so can end in a space`)
+  if (kind === 'folder') throw wrong(' is a folder; name a file in it')
+  const looksLikeFile = flag === '-s' ? /^(~|\.{0,2})\/|\.(md|txt)$/ : /^(~|\.{0,2})\/|\.json$/
+  if (!looksLikeFile.test(given) || /\s/.test(given)) return { text: given }
+  throw wrong(` looks like a file, and there is none${meant(path)}; a text that only looks so can end in a space`)
 }
 
 function kindOf(path: string, given: string): 'file' | 'pipe' | 'folder' | 'none' {
@@ -37,12 +45,6 @@ function kindOf(path: string, given: string): 'file' | 'pipe' | 'folder' | 'none
   }
 }
 
-function contentOf(path: string, given: string): string {
-  const read = readConfigFile(path)
-  if (read.state === 'text') return read.text
-  throw wrong(`-s "${given}": this file ${read.state === 'missing' ? 'does not exist any more' : read.why}`)
-}
-
 function meant(path: string): string {
   const folder = dirname(path)
   try {
@@ -51,8 +53,4 @@ function meant(path: string): string {
   } catch {
     return `: the folder ${folder} does not exist`
   }
-}
-
-function wrong(what: string): FailureError {
-  return new FailureError('usage', what)
 }

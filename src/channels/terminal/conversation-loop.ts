@@ -248,7 +248,7 @@ async function wiggum({ text, host, setup, ask }: Pick<Slash, 'host' | 'setup' |
   const { readWiggumLine, wiggumTurn } = await import('./wiggum-turn.ts')
   const work = readWiggumLine(text)
   if (typeof work === 'string') setup.context.process.stdout.write(`${work}\n`)
-  else await wiggumTurn({ host, setup, format: 'text', ask, work })
+  else await wiggumTurn({ host, setup, ask, work })
 }
 
 async function mcp(words: string, setup: CliSetup, ask: AskPerson): Promise<string> {

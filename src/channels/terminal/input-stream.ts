@@ -12,39 +12,40 @@ export type ReadOptions = {
   /** True: wait for the end without a time limit, because stdin is the only input. */
   readonly patient: boolean
   readonly tell: (line: string) => void
+  /** Returns the text for a stdin that has none, such as a picture. Absent: that is an error. */
+  readonly binary?: ((bytes: Uint8Array) => Promise<string>) | undefined
 }
 
 /**
  * Waits for the end of stdin. With `patient: false` it gives up a silent pipe after three seconds with a note, so that a supervisor's
  * forgotten pipe cannot block a turn; while another process of the pipeline can write into it, it waits.
- * @throws FailureError `usage` beyond 32 MiB, and for what is not UTF-8
+ * @throws FailureError `usage` beyond 32 MiB, and for what is not text
  */
-export async function readStdin({ patient, tell }: ReadOptions): Promise<string> {
-  const decode = strictDecoder()
+export async function readStdin({ patient, tell, binary = refuseBinary }: ReadOptions): Promise<string> {
   const pieces = stdinPieces()
-  let [text, bytes] = ['', 0]
+  const read: Uint8Array[] = []
+  let bytes = 0
   for (;;) {
     const piece = await (patient || bytes > 0 ? pieces.next() : firstPiece(pieces, tell))
     if (!piece?.value) break
     bytes += piece.value.length
     if (bytes > maxBytes)
       throw new FailureError('usage', `more than ${maxBytes / 1024 / 1024} MiB on stdin; pass a file for the agent to read instead`)
-    text += decode(piece.value)
+    read.push(piece.value)
   }
-  return text + decode()
+  const whole = Buffer.concat(read)
+  return textOf(whole) ?? (await binary(whole))
 }
 
-/** Returns a function that decodes one piece after another, and without a piece the end. */
-function strictDecoder(): (piece?: Uint8Array) => string {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  return (piece) => {
-    try {
-      return piece ? decoder.decode(piece, { stream: true }) : decoder.decode()
-    } catch {
-      const advice = 'convert it (iconv -f latin1 -t utf-8), or let the agent read the file itself'
-      throw new FailureError('usage', `stdin is not UTF-8 text, so nothing was sent; ${advice}`)
-    }
-  }
+/** Returns undefined for what is not UTF-8 text. A text has no NUL in its first 8,000 bytes, as in git. */
+export function textOf(bytes: Uint8Array): string | undefined {
+  if (bytes.subarray(0, 8000).includes(0)) return undefined
+  return attempt(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+}
+
+function refuseBinary(): never {
+  const advice = 'convert it (iconv -f latin1 -t utf-8), or let the agent read the file itself'
+  throw new FailureError('usage', `stdin is not UTF-8 text, so nothing was sent; ${advice}`)
 }
 
 /** Yields the bytes of stdin from where it stands: a file that a shell has read in part continues there, and its position advances. */

@@ -1,4 +1,4 @@
-/** Renders a run: text for people, one JSON object, or one AgentEvent per line. Only the answer goes to stdout. */
+/** Renders a run as text for people. Only the answer goes to stdout. */
 
 import type { ClaimMark } from '../../host/contract/claim-mark.ts'
 import { escapeHidden } from '../../kit/escape.ts'
@@ -15,13 +15,18 @@ export type Render = {
   end(summary: RunSummary): void
 }
 
-type RunSummary = {
+export type RunSummary = {
   readonly ending: Ending
   readonly exitCode: number
   readonly runId: string
   readonly conversationId: string
   /** The model's window, the tokens of the last request, and how often the turn was trimmed. */
   readonly context: ContextUse | undefined
+  /** Counts the model calls; absent when there was none. */
+  readonly usage: Usage | undefined
+  /** `provider/model`, as the turn asked it. */
+  readonly model: string
+  readonly durationMs: number
   /** More members for the JSON. */
   readonly more?: { readonly [name: string]: unknown }
   /** The claims of the answer, each with what the turn proves. */
@@ -36,60 +41,11 @@ export type Screen = {
   readonly terminal: boolean
 }
 
-export function createRender(format: OutputFormat, screen: Screen): Render {
-  if (format === 'stream-json') return streamJson(screen)
-  return format === 'json' ? oneJson(screen) : text(screen)
-}
-
-/** The last line waits for the summary, which adds the use of the window to it. */
-function streamJson({ out }: Screen): Render {
-  let done: AgentEvent | undefined
-  return {
-    show(event) {
-      if (event.type === 'done') done = event
-      else out.write(streamLine(event))
-    },
-    end: ({ context, proof }) => done && out.write(streamLine(done, context, proof)),
-  }
-}
-
-/** Returns one line of stream-json; that of `done` names the use of the window, if that is known, and what proves the answer's claims. */
-export function streamLine(event: AgentEvent, context?: ContextUse, proof: readonly ClaimMark[] = []): string {
-  if (event.type !== 'done') return `${JSON.stringify(event)}\n`
-  return `${JSON.stringify({ ...event, ...(context?.window === undefined ? {} : { context }), ...(proof.length > 0 ? { proof } : {}) })}\n`
-}
-
-function oneJson({ out }: Screen): Render {
-  const seen: { result?: string; tools: { name: string; status?: string }[]; errors: { code: string; message: string }[] } = {
-    tools: [],
-    errors: [],
-  }
-  const ids: string[] = []
-  return {
-    show(event) {
-      if (event.type === 'tool_use') {
-        ids.push(event.toolCallId)
-        seen.tools.push({ name: event.toolName })
-      } else if (event.type === 'tool_result') {
-        const tool = seen.tools[ids.indexOf(event.toolCallId)]
-        if (tool) tool.status = event.status
-      } else if (event.type === 'error') seen.errors.push({ code: event.code, message: event.message })
-      else if (event.type === 'done' && event.result !== undefined) seen.result = event.result
-    },
-    end({ ending, exitCode, runId, conversationId, context, proof = [], more = {} }) {
-      const { result, tools, errors } = seen
-      out.write(
-        `${JSON.stringify({ result: result ?? null, ending: ending.code, stopReason: ending.stop, message: ending.message, exitCode, runId, conversationId, tools, errors, ...(context?.window === undefined ? {} : { context }), ...(proof.length > 0 ? { proof } : {}), ...more })}\n`,
-      )
-    },
-  }
-}
-
 /**
  * A terminal shows text while the model writes it, and not again when it is complete. A pipe or a file gets a reply only when it is
  * complete: its reader could not tell half a reply from an answer.
  */
-function text({ out, err, color, terminal }: Screen): Render {
+export function createRender({ out, err, color, terminal }: Screen): Render {
   const dim = (line: string) => err.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)
   /** `ahead` is the text already shown but not yet complete. */
   const state = { ahead: '', column: 0 }
@@ -133,11 +89,11 @@ function oneLine(words: string, most = 160): string {
 }
 
 /**
- * At a terminal, and in JSON, it renders as usual. Otherwise stdout gets exactly the final answer and a newline; all else goes to stderr.
+ * At a terminal it renders as usual. Otherwise stdout gets exactly the final answer and a newline; all else goes to stderr.
  */
-export function renderWhole(format: OutputFormat, screen: Screen): Render {
-  if (format !== 'text' || screen.terminal) return createRender(format, screen)
-  const rest = createRender('text', { ...screen, out: { write: nothing, data: nothing, stream: nothing } })
+export function renderWhole(_: OutputFormat, screen: Screen): Render {
+  if (screen.terminal) return createRender(screen)
+  const rest = createRender({ ...screen, out: { write: nothing, data: nothing, stream: nothing } })
   const state: { answer?: string } = {}
   return {
     show(event) {

@@ -29,8 +29,9 @@ export type TurnOptions = {
 
 /** @returns the exit code. */
 export async function turn(options: TurnOptions): Promise<number> {
-  const { conversation, format, prompt, ask, renderer = createRender, setup } = options
+  const { conversation, format, prompt, ask, renderer = (_, screen) => createRender(screen), setup } = options
   const { context } = setup
+  const begin = performance.now()
   const asked = prompt === undefined ? await continueTurn(conversation, ask) : { prompt }
   const screen = screenOf(context)
   const status = format === 'text' && showsStatus(context, screen) ? context.status : nowhere
@@ -56,6 +57,9 @@ export async function turn(options: TurnOptions): Promise<number> {
     runId: conversation.runId() ?? '',
     conversationId: conversation.id,
     context: conversation.context(),
+    usage: conversation.usage(),
+    model: conversation.model,
+    durationMs: Math.round(performance.now() - begin),
     proof,
   })
   if (format === 'text') explain(context, withAdvice)

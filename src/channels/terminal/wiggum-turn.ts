@@ -12,29 +12,31 @@ import { tellOnStderr } from './audience.ts'
 import { askAboutChanges } from './change-question.ts'
 import type { CliSetup } from './context.ts'
 import { wantsColor } from './printer.ts'
-import { createRender, type OutputFormat } from './render.ts'
+import { createRender, type Render, type Screen } from './render.ts'
 import { screenOf } from './run-turn.ts'
 import { onInterrupt } from './signals.ts'
 
 export type WiggumTurn = {
   readonly host: Host
   readonly setup: CliSetup
-  readonly format: OutputFormat
+  /** Absent: text. */
+  readonly renderer?: ((screen: Screen) => Render) | undefined
   readonly ask?: AskPerson | undefined
   /** A new run, or one that goes on. */
   readonly work: Pick<WiggumStart, 'prompt' | 'choices' | 'settings'> | WiggumRecord
 }
 
 /** @returns the exit code @throws FailureError when the run cannot begin or go on */
-export async function wiggumTurn({ host, setup, format, ask, work }: WiggumTurn): Promise<number> {
+export async function wiggumTurn({ host, setup, renderer, ask, work }: WiggumTurn): Promise<number> {
   const { context } = setup
   const { exitCodeOf } = context
+  const begin = performance.now()
   const say = tellOnStderr(context)
   const running: { conversation?: Conversation } = {}
   const cancelled = new AbortController()
   const { signal } = cancelled
   const { stop } = onInterrupt((by) => cancelled.abort(by))
-  const render = createRender(format, screenOf(context))
+  const render = (renderer ?? createRender)(screenOf(context))
   using _end = atEnd(stop)
   const record = 'id' in work ? ownRecord(setup, work) : await beginWiggum({ ...work, host, setup, channel: 'cli', say, signal })
   if (record === undefined) return exitCodeOf('answered')
@@ -55,7 +57,8 @@ export async function wiggumTurn({ host, setup, format, ask, work }: WiggumTurn)
   const exitCode = exitCodeOf(ending.code)
   const { conversation } = running
   const ids = { runId: conversation?.runId() ?? '', conversationId: conversation?.id ?? '', context: conversation?.context() }
-  render.end({ ending, exitCode, ...ids, more: { iterations, notes, ...(set && { changes: set }) } })
+  const spent = { usage: conversation?.usage(), model: conversation?.model ?? '/', durationMs: Math.round(performance.now() - begin) }
+  render.end({ ending, exitCode, ...ids, ...spent, more: { iterations, notes, ...(set && { changes: set }) } })
   if (ending.code === 'cancelled') say('cancelled')
   for (const note of notes) say(note)
   say(`see: braidclaw run report ${ids.runId || record.runs.at(-1)}`)

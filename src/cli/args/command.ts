@@ -6,7 +6,7 @@ import type { CliContext } from '../../channels/terminal/context.ts'
 export type Complete = (context: CliContext, partial: string) => Promise<readonly string[]>
 
 /** Kinds of names that the home knows. */
-export type HomeNames = 'agents' | 'changes' | 'mcp' | 'plugins' | 'providers' | 'skills' | 'sops' | 'tokens' | 'tools'
+export type HomeNames = 'agents' | 'changes' | 'mcp' | 'plugins' | 'providers' | 'skills' | 'sops' | 'templates' | 'tokens' | 'tools'
 
 type Word =
   | { readonly type: 'text' }

@@ -1,6 +1,7 @@
 /** Proposes the names in the home for shell completion. On any error it proposes nothing, because a completion must not print errors. */
 
 import { existsSync } from 'node:fs'
+import { templatesIn } from '../../channels/filter/template.ts'
 import type { CliContext } from '../../channels/terminal/context.ts'
 import { nameOf } from '../../host/changes/kept-changes.ts'
 import { withMemory } from '../../host/open/open-records.ts'
@@ -43,6 +44,7 @@ const finders: { readonly [Kind in HomeNames]: (context: CliContext) => Promise<
     return skills.map(({ skill }) => skill.name)
   },
   sops: async (context) => (await findSops(loadSetup(context), new Map())).map(({ name }) => name),
+  templates: async ({ home }) => templatesIn(home).map(({ name }) => name),
   async tokens(context) {
     const setup = loadSetup(context)
     if (!existsSync(setup.config.memory.path)) return []

@@ -241,7 +241,7 @@ const strangeCommands: Hints = {
   ...{ plugins: tools, extension: tools, extensions: tools, integrations: tools, connectors: tools },
   ...{ 'mcp-server': 'to serve MCP clients: braidclaw mcp serve', 'app-server': protocols, acp: protocols },
   ...{ skills: 'the skills: braidclaw skill list (docs/skills.md)', sops: 'the procedures: braidclaw sop list' },
-  ...{ recipe: texts, recipes: texts, templates: texts },
+  ...{ recipe: texts, recipes: texts, templates: 'the templates: braidclaw template list' },
   ...{ hook: rules, webhooks: rules },
   wiggum: 'to work until checks pass: braidclaw agent --wiggum --check COMMAND "task"',
   ...{ cron: timed, loop: timed, heartbeat: timed },
@@ -260,16 +260,30 @@ const level = '--autonomy full (docs/security.md says what that means)'
 const model = '-m PROVIDER/MODEL, or --model'
 const text = 'the answer is printed as it is: braidclaw "question"'
 const picture = 'pictures are read from messages of the channels (docs/telegram.md)'
+const filter = 'a flag of the filter: braidclaw "question" (docs/filter.md)'
 const system = '-s, a system prompt: a text, or a file'
 
 /** Lists the flags of turns. */
 const strangeFlags: Hints = {
-  ...{ '-p': text, '--print': text, '--prompt': 'agent -m "message"', '--non-interactive': text, '--headless': text },
+  ...{ '--prompt': 'agent -m "message"', '--non-interactive': text, '--headless': text },
   ...{ '--silent': '-q, or --quiet' },
-  ...{ '-x': 'ask for it: -s "Only the code."', '--extract': 'ask for it: -s "Only the code."' },
-  ...{ '--schema': '--json, one object with the answer in "result"', '-o': '--json, or > FILE', '--output': '--json, or > FILE' },
-  ...{ '-a': '--autonomy LEVEL, or --auto; a file: < FILE', '--attachment': picture, '--image': picture, '-i': picture },
-  ...{ '-f': '< FILE', '--file': '< FILE', '-t': '--tools default; a system prompt: -s', '-T': '--tools default' },
+  ...{
+    '-x': filter,
+    '--extract': filter,
+    '--xl': filter,
+    '--schema': filter,
+    '-o': filter,
+    '--option': filter,
+    '-t': filter,
+    '-u': filter,
+  },
+  ...{ '-a': `--autonomy LEVEL, or --auto; a file: ${filter}`, '--attachment': filter, '--image': picture, '-i': picture },
+  ...{ '--output': '--json, or > FILE', '-f': '-a FILE, or < FILE', '--file': '-a FILE, or < FILE', '-T': '--tools default' },
+  ...{
+    '--fragment': '-a FILE',
+    '--save': 'braidclaw template new NAME',
+    '--no-log': 'every call is recorded; see: braidclaw memory clear',
+  },
   ...{ '--system-prompt': system, '--append-system-prompt': system, '--allowed-tools': '--tools', '--allowedTools': '--tools' },
   ...{ '--yolo': level, '--full-auto': level, '-y': '--auto', '--yes': '--auto', '--dangerously-skip-permissions': level },
   ...{ '--permission-mode': '--autonomy LEVEL', '--ask-for-approval': '--autonomy LEVEL', '--provider': model },

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { commands } from '../commands/list.ts'
+import { filterFlags } from './filter-flags.ts'
 import { neighbours } from './help.ts'
 import type { Stdin } from './resolve-command.ts'
 import { mayBeForeign, pasteable, resolveCommand } from './resolve-command.ts'
-import { filterFlags } from './turn-flags.ts'
 
 /** Returns the message of an ambiguous line; otherwise the kind, the command, and its words. */
 const meaning = (line: readonly string[], stdin: Stdin = 'nothing') => {
@@ -173,11 +173,12 @@ test.each([
   ],
   [['help', 'sesion'], 'error: no command "sesion"; did you mean "session"?\nSee: braidclaw --help\n'],
   [['help', 'memory', 'nope'], 'error: "memory" has no command "nope". See: braidclaw memory --help\n'],
-  [[], ['help', '']],
+  [[], ['filter']],
 ])('%j', (line, words) => {
   expect<unknown>(meaning(line)).toEqual(words)
 })
 
 test('no words but data on stdin are a question', () => {
   expect(meaning([], 'data')).toEqual(['filter'])
+  expect(meaning([], 'terminal')).toEqual(['help', ''])
 })

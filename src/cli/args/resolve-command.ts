@@ -34,7 +34,7 @@ export function mayBeForeign(list: List, flags: Flags, words: readonly string[])
 export function resolveCommand(list: List, flags: Flags, words: readonly string[], around: Around): ResolvedCommand {
   const { stdin } = around
   const [first] = words
-  if (first === undefined) return stdin === 'data' ? toFilter(list, words) : { kind: 'help' }
+  if (first === undefined) return stdin === 'terminal' ? { kind: 'help' } : toFilter(list, words)
   if (first === 'help') return helpOf(list, words.slice(1))
   if (helps.includes(first)) return { kind: 'help', all: longHelps.includes(first) }
   if (first === '-v' || first === '--version') return { kind: 'version' }

@@ -153,16 +153,6 @@ export const turnFlags = {
 
 type TurnFlags = Given<typeof turnFlags>
 
-export const filterFlags = {
-  system: { type: 'text', short: 's', about: 'System prompt, in place of the soul: a text, or a file' },
-  ...turnFlags,
-  model: { ...turnFlags.model, short: 'm' },
-  tools: { type: 'text', about: 'Tools that the model may call: default (the built-in), a folder of executables, or a JSON list' },
-  toolBackend: { type: 'text', about: 'Who runs the loop of a turn with --tools: native (default), bash, llm or elixir' },
-} as const satisfies Flags
-
-export type FilterFlags = Given<typeof filterFlags>
-
 /**
  * `session` returns the conversation that `-c` continues for a named agent. @throws FailureError `usage` when the flags name two
  * conversations.
@@ -194,15 +184,22 @@ export type MessageSource = {
   readonly message?: string
   /** Tells the user what to do when there is no text at all. */
   readonly advice: string
+  /** True when there is something to ask besides. */
+  readonly isOptional?: boolean | undefined
+  /** Returns the text for a stdin that has none, such as a picture. */
+  readonly binary?: (bytes: Uint8Array) => Promise<string>
 }
 
 /** @returns undefined when there are no words and stdin is a terminal. @throws CliExit 2 when there is no text to answer */
-export async function messageOf({ message, advice }: MessageSource, { process: { stderr } }: CliContext): Promise<string | undefined> {
+export async function messageOf(
+  { message, advice, isOptional, binary }: MessageSource,
+  { process: { stderr } }: CliContext,
+): Promise<string | undefined> {
   const kind = stdinKind()
-  if (message === undefined && kind === 'terminal') return undefined
-  const options = { patient: message === undefined, tell: (line: string) => stderr.write(`${line}\n`) }
+  if (message === undefined && kind === 'terminal') return isOptional ? '' : undefined
+  const options = { patient: message === undefined, tell: (line: string) => stderr.write(`${line}\n`), binary }
   const piped = kind === 'data' ? await (await import('../../channels/terminal/input-stream.ts')).readStdin(options) : ''
   const whole = [message ?? '', piped.trimEnd()].filter((text) => text.trim() !== '').join('\n\n')
-  if (whole !== '') return whole
+  if (whole !== '' || isOptional) return whole
   throw usageError(`nothing to answer: ${advice}`)
 }

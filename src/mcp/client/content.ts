@@ -55,20 +55,32 @@ function textOf(block: { readonly [key: string]: unknown }, pictures: Picture[])
  */
 export function createOutputCheck(): (schema: JsonObject, answer: RawAnswer) => string | undefined {
   const validator = new AjvJsonSchemaValidator()
-  const compiled = new WeakMap<JsonObject, ReturnType<typeof validator.getValidator>>()
+  const compiled = new WeakMap<JsonObject, ReturnType<typeof compileSchema>>()
   return (schema, { structuredContent, isError }) => {
     if (isError === true) return undefined
     if (structuredContent === undefined) return 'it promised structured content and sent none'
     try {
       const known = compiled.get(schema)
       if (known === undefined && slowRules.test(JSON.stringify(schema))) return undefined
-      const validate = known ?? validator.getValidator(schema)
-      compiled.set(schema, validate)
-      const outcome = validate(structuredContent)
-      return outcome.valid ? undefined : `its result does not fit its own outputSchema: ${outcome.errorMessage}`
+      const flawOf = known ?? compileSchema(schema, validator)
+      compiled.set(schema, flawOf)
+      const flaw = flawOf(structuredContent)
+      return flaw === undefined ? undefined : `its result does not fit its own outputSchema: ${flaw}`
     } catch (error) {
       return `its outputSchema is not usable: ${errorText(error)}`
     }
+  }
+}
+
+/**
+ * Returns a function that says why a value does not fit: where in it (`data/items/0`), and what the schema wants there. The function throws
+ * RangeError for a schema that refers to itself without end. @throws when the schema is not usable
+ */
+export function compileSchema(schema: JsonObject, validator = new AjvJsonSchemaValidator()): (value: unknown) => string | undefined {
+  const validate = validator.getValidator(schema)
+  return (value) => {
+    const { valid, errorMessage } = validate(value)
+    return valid ? undefined : (errorMessage ?? 'it does not fit')
   }
 }
 

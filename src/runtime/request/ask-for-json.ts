@@ -23,6 +23,11 @@ export async function askForJson<Shape>(provider: Provider, question: JsonQuesti
   let text = ''
   for await (const chunk of provider.chat(request, signal))
     if (chunk.type === 'done') text = chunk.response.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
-  const { data } = shape.safeParse(parseJson(text.trim().replace(/^```(?:json)?\n([\s\S]*)\n```$/, '$1')))
+  const { data } = shape.safeParse(parseJson(withoutFence(text)))
   return data === undefined ? { text } : { text, value: data }
+}
+
+/** Removes the code fence that models put around JSON. */
+export function withoutFence(text: string): string {
+  return text.trim().replace(/^```(?:json)?\n([\s\S]*)\n```$/, '$1')
 }

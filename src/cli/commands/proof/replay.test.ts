@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { nest } from '../../../../test/support/cli.ts'
+import { asReplayed } from '../../../../test/support/replayed.ts'
 import { isDeep } from '../../../../test/support/tier.ts'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { printTo } from '../../../channels/terminal/printer.ts'
@@ -28,7 +29,7 @@ async function live(): Promise<string> {
   const { stdout } = await home.run(['agent', '-m', 'go', '--output-format', 'stream-json'], { env: { BRAIDCLAW_MOCK_FIXTURE: fixture } })
   const lines = stdout.split('\n')
   streamedParts.push(...lines.filter((line) => line.includes('"isPartial":true')))
-  return lines.filter((line) => !streamedParts.includes(line)).join('\n')
+  return asReplayed(stdout)
 }
 
 /** Runs a command in this process; returns its output and its exit code. */

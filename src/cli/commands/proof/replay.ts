@@ -3,8 +3,8 @@
  * nothing.
  */
 
+import { streamLine } from '../../../channels/filter/json-render.ts'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
-import { streamLine } from '../../../channels/terminal/render.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { judgeBy } from '../../../host/records/integrity/other-policy.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'

@@ -6,6 +6,7 @@ import { cliChannel } from '../../../channels/list.ts'
 import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import type { LoopOptions } from '../../../channels/terminal/conversation-loop.ts'
+import type { TurnOptions } from '../../../channels/terminal/run-turn.ts'
 import { channelSettings } from '../../../config/config.ts'
 import { NoConversation } from '../../../host/run/find-conversation.ts'
 import type { ActiveAgent } from '../../../host/setup/agent-profile.ts'
@@ -23,6 +24,7 @@ import { confinedFlags, confinerOf } from './confined-flags.ts'
 
 const flags = {
   message: { type: 'text', short: 'm', about: 'Run one turn with this message and exit; text on stdin is appended' },
+  print: { type: 'text', short: 'p', about: 'The same as -m, and as the message alone' },
   ...turnFlags,
   ...confinedFlags,
   ...checkFlags,
@@ -53,11 +55,12 @@ type AgentFlags = Given<typeof flags>
 
 const wiggumOnly = ['maxIterations', 'until', 'branch', 'protectTests', 'noProtectTests', 'force'] as const
 
+const loadHelp = () => import('../../args/help.ts')
 const wiggumCommand = () => import('./wiggum.ts')
 
 export const agent = command({
   flags: flags,
-  args: { task: { type: 'text', optional: true, about: 'With --wiggum: the task, as with -m' } },
+  args: { task: { type: 'text', optional: true, about: 'The message, as with -m' } },
   examples: [
     ['', 'a conversation in the terminal'],
     ['-m "What files are in this project?"', 'one turn'],
@@ -69,14 +72,18 @@ export const agent = command({
     ['--wiggum --check "npm test" --until 07:00 "Make the tests pass"', 'works until the tests pass (docs/wiggum.md)'],
     ['--control --agent sysadmin', 'works for the control plane; as "control worker --runner own"'],
   ],
-  details: async () => (await import('../../args/help.ts')).limitsHelp(),
+  details: async () => (await loadHelp()).limitsHelp(),
   exits: [3, 4, 5, 6, 7, 8, 9, 10, 11, 130],
   advice: question,
-  async run(context, given, { task }) {
+  async run(context, flagsGiven, { task }) {
+    const [text, second] = [flagsGiven.message, flagsGiven.print, task].filter((each) => each !== undefined)
+    if (second !== undefined) throw usageError(`${quote(text)} and ${quote(second)} are two messages; pass one`)
+    if (task !== undefined && (await loadHelp()).neighbours.subcommands.includes(task))
+      throw usageError(`"agent" has no command ${quote(task)}. ${question([task])}`)
+    const given = { ...flagsGiven, message: text }
     const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
     if (given.control) return forControlPlane(context, given)
-    if (given.wiggum) return (await wiggumCommand()).wiggum(context, given, task)
-    if (task !== undefined) throw usageError(`unexpected argument ${quote(task)}\n${question([task])}`)
+    if (given.wiggum) return (await wiggumCommand()).wiggum(context, given)
     const alone = wiggumOnly.find((name) => given[name] !== undefined)
     if (alone !== undefined) throw usageError(`${spelled(alone)} belongs to --wiggum`)
     if (given.continueTurn && given.resume === undefined && existsSync(`${context.home}/wiggum`)) {
@@ -113,12 +120,14 @@ export const agent = command({
     if (given.attempts !== undefined) return attempt(talk, message)
     if (given.keep !== undefined) throw new CliExit(exitCodes.usage, 'error: --keep belongs to --attempts')
     if (message === undefined && !given.continueTurn) return converse(talk)
-    const exitCode = await oneTurn(talk, message).catch((error: unknown) => {
-      if (!(error instanceof NoConversation) || !given.continueTurn) throw error
-      throw new CliExit(exitCodes.usage, `error: nothing to continue: ${error.message}`)
-    })
+    const run = (renderer?: TurnOptions['renderer']) =>
+      oneTurn(talk, message, renderer).catch((error: unknown) => {
+        if (!(error instanceof NoConversation) || !given.continueTurn) throw error
+        throw new CliExit(exitCodes.usage, `error: nothing to continue: ${error.message}`)
+      })
+    if (given.check) return (await import('../tools/check.ts')).checkTurn(setup, { ...given, check: given.check }, run)
+    const exitCode = await run()
     if (exitCode !== 0) throw new CliExit(exitCode)
-    if (given.check) await (await import('../tools/check.ts')).checkTurn(setup, { ...given, check: given.check })
   },
 })
 
@@ -158,14 +167,18 @@ async function attempt({ setup, flags }: Talk, prompt: string | undefined): Prom
 }
 
 /** Runs one turn; without a prompt it continues the last turn. */
-async function oneTurn({ setup, flags, confiner, activeAgent }: Talk, prompt: string | undefined): Promise<number> {
+async function oneTurn(
+  { setup, flags, confiner, activeAgent }: Talk,
+  prompt?: string,
+  renderer?: TurnOptions['renderer'],
+): Promise<number> {
   const ask = terminalPrompt(setup.context)
   const latest = flags.continue || (flags.continueTurn && flags.resume === undefined)
   const which = conversationOf({ ...flags, continue: latest }, activeAgent?.session)
   const format = formatOf(flags)
   const tell = format === 'text' ? { tell: tellOnStderr(setup.context) } : {}
   const options = { channel: 'cli', ...tell, ...activeAgent?.request, ...acceptance(flags) }
-  const channel = createQuestionChannel({ setup, which, options, format, prompt, sayUsage: true, ...(ask ? { ask } : {}) })
+  const channel = createQuestionChannel({ setup, which, options, format, prompt, sayUsage: true, renderer, ...(ask ? { ask } : {}) })
   await runChannel(setup, confiner?.around(channel, setup) ?? channel)
   return channel.exitCode() ?? exitCodes.error
 }

@@ -13,11 +13,13 @@ import { type AgentProfile, agentProfileOf, runAgent, sessionOf, soulOf } from '
 import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
-import { type Arguments, command } from '../../args/command.ts'
+import { type Arguments, command, spelled } from '../../args/command.ts'
+import { type FilterFlags, filterFlags, hasExtras } from '../../args/filter-flags.ts'
 import { pasteable } from '../../args/resolve-command.ts'
-import { acceptance, conversationOf, type FilterFlags, filterFlags, formatOf, messageOf, toolEnvFlag } from '../../args/turn-flags.ts'
+import { acceptance, conversationOf, formatOf, messageOf } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
+import type { Extras } from './filter-extras.ts'
 
 const args = {
   message: { type: 'text', many: true, optional: true, about: 'The question; text on stdin is appended' },
@@ -25,33 +27,44 @@ const args = {
 
 /** Joins several words into one question. @throws CliExit with the exit code of the turn, unless it is 0 */
 export const filter = command({
-  flags: { ...filterFlags, ...toolEnvFlag },
+  flags: filterFlags,
   args: args,
   examples: [
     ['"What is 2+2?"', 'a question'],
     ['-s "Which service is failing?" < error.log', 'with a system prompt, over text from stdin'],
     ['-c "And then?"', 'continue the last conversation'],
+    ['--schema "name, age int" "Invent a dog"', 'JSON, and nothing else on stdout (docs/filter.md)'],
     ['--tools default "Which file here is the largest?"', 'with tools, through the gate'],
   ],
   details: () =>
     'Answers one question on stdout, and nothing else there. `braidclaw "question"` is the same as `braidclaw filter "question"`; `--` before the question keeps a word from being taken for a command. No tool is offered to the model without --tools. Each call is a conversation of its own; -c continues the last one of the agent.',
   exits: [3, 4, 5, 6, 7, 8, 9, 10, 130],
-  async run(context, flags, { message: words }) {
+  async run(context, given, { message: typed }) {
+    const extras = hasExtras(given) ? await (await loadExtras()).readExtras(context, given) : undefined
+    const flags = extras?.flags ?? given
+    const words = given.print === undefined ? typed : [given.print, ...typed]
     assertModelName(flags, words)
     const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
     // The program llm has its own model names.
     const ours = flags.toolBackend === 'llm' ? {} : { model }
     const loaded = loadSetup(context, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium, toolEnv: flags.toolEnv })
-    const setup = flags.toolBackend === 'llm' ? loaded : await withFoundModels(loaded)
+    const found = flags.toolBackend === 'llm' ? loaded : await withFoundModels(loaded)
+    const setup = extras?.configured(found) ?? found
     if (!channelSettings(setup.config, cliChannel).enabled)
       throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
     const agentProfile = agentProfileOf(setup)
-    const said = await systemOf({ setup, flags, agentProfile })
-    const prompt = await promptOf(context, flags, words)
-    const code = await answer({ setup, flags, agentProfile, prompt, system: said })
+    const own = await systemOf({ setup, flags, agentProfile })
+    const input = await promptOf(context, flags, { words, extras })
+    const { prompt, system = own } = extras?.filled(input) ?? { prompt: input }
+    const said = extras?.instructed(flags.system === undefined ? system : own) ?? system
+    const code = await answer({ setup, flags, agentProfile, prompt, system: said, form: extras?.form })
+    const failure = extras?.form?.failure()
+    if (failure !== undefined) throw new CliExit(exitCodes.error, `error: ${failure}`)
     if (code !== 0) throw new CliExit(code)
   },
 })
+
+const loadExtras = () => import('./filter-extras.ts')
 
 /** `agent` takes its message after -m, but the filter takes the model there, whose name has no spaces. */
 function assertModelName({ model }: FilterFlags, words: readonly string[]): void {
@@ -63,10 +76,14 @@ function assertModelName({ model }: FilterFlags, words: readonly string[]): void
   )
 }
 
-async function promptOf(context: CliContext, { model }: FilterFlags, words: readonly string[]): Promise<string> {
+type Input = { readonly words: readonly string[]; readonly extras: Extras | undefined }
+
+async function promptOf(context: CliContext, { model }: FilterFlags, { words, extras }: Input): Promise<string> {
   const hint = model === undefined ? '' : `; -m names the model here (${model})`
   const advice = `give a message, or pipe text in${hint}`
-  const prompt = await messageOf({ ...(words.length > 0 ? { message: words.join(' ') } : {}), advice }, context)
+  const binary = async (bytes: Uint8Array) => (await loadExtras()).textOrPicture('stdin', bytes)
+  const source = { advice, isOptional: extras?.asksByItself, binary }
+  const prompt = await messageOf({ ...(words.length > 0 ? { message: words.join(' ') } : {}), ...source }, context)
   if (prompt !== undefined) return prompt
   throw new CliExit(exitCodes.usage, `error: nothing to answer: ${advice}`)
 }
@@ -81,8 +98,10 @@ async function systemOf({ setup, flags: { system }, agentProfile }: Asking): Pro
   return text
 }
 
-async function answer(question: Asking & { readonly prompt: string; readonly system: string }): Promise<number> {
-  const { setup, flags, agentProfile, prompt } = question
+type AnswerOptions = Asking & Readonly<Record<'prompt' | 'system', string>> & { readonly form: Extras['form'] }
+
+async function answer(question: AnswerOptions): Promise<number> {
+  const { setup, flags, agentProfile, prompt, form } = question
   noteOffline(setup)
   if (flags.tools !== undefined) sayWhere(setup)
   if (flags.tools !== undefined || flags.toolBackend !== undefined) {
@@ -113,7 +132,8 @@ async function answer(question: Asking & { readonly prompt: string; readonly sys
     format,
     prompt,
     ...(ask ? { ask } : {}),
-    renderer: renderWhole,
+    renderer: form?.renderer ?? (format === 'text' ? renderWhole : undefined),
+    again: form?.again,
     begun: (conversation, host) => noteNewSession({ setup, flags, agentProfile }, conversation, host),
   })
   await runChannel(setup, channel)
@@ -134,5 +154,7 @@ function noteNewSession({ setup, flags, agentProfile }: Asking, { id, workspace 
 function oddWithBackend(flags: FilterFlags): string | undefined {
   if (flags.continue) return '-c'
   if (flags.resume !== undefined) return '--resume'
+  const form = (['schema', 'schemaMulti', 'extract', 'extractLast', 'option', 'usage'] as const).find((name) => flags[name] !== undefined)
+  if (form !== undefined) return spelled(form)
   return flags.json || (flags.outputFormat ?? 'text') !== 'text' ? '--json' : undefined
 }

@@ -1,7 +1,9 @@
 /** Implements `agent --wiggum`: a run that works until its checks pass, and goes on after a stop or a crash. */
 
+import { createJsonRender } from '../../../channels/filter/json-render.ts'
 import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
+import type { Screen } from '../../../channels/terminal/render.ts'
 import { type WiggumTurn, wiggumTurn } from '../../../channels/terminal/wiggum-turn.ts'
 import { commandCheck, configuredChecks } from '../../../host/checks/find-checks.ts'
 import { openHost } from '../../../host/open/open-host.ts'
@@ -24,22 +26,19 @@ type AgentFlags = Given<typeof turnFlags & typeof checkFlags & typeof wiggumFlag
 } & { readonly [name in 'attempts' | 'keep']?: number } & { readonly [name in 'confined' | 'continueTurn']?: boolean }
 
 /** @throws CliExit and FailureError for every exit code but 0 */
-export async function wiggum(context: CliContext, given: AgentFlags, task: string | undefined): Promise<void> {
+export async function wiggum(context: CliContext, given: AgentFlags): Promise<void> {
   const wrong = alone.find((name) => given[name] !== undefined)
   if (wrong !== undefined) throw usageError(`--${wrong} does not go with --wiggum; leave it out`)
   if (given.sandbox === 'none') throw usageError('a wiggum run works without questions, so it needs a sandbox; leave out --sandbox none')
   if (given.protectTests && given.noProtectTests) throw usageError('--protect-tests and --no-protect-tests contradict each other')
-  if (task !== undefined && given.message !== undefined) throw usageError('the task and -m are two messages; pass one')
   const setup = loadSetup(context, settingsOf(given))
   if (given.continue || given.resume !== undefined || given.continueTurn) {
-    if ((task ?? given.message) !== undefined || given.check !== undefined)
+    if (given.message !== undefined || given.check !== undefined)
       throw usageError('a run that goes on has its task and its checks already; leave out the message and --check')
     return goOn(context, given, findRecord(setup, given.resume, workspaceOf(setup)))
   }
-  const prompt = await messageOf(
-    { message: task ?? given.message, advice: 'say what is to be done: agent --wiggum --check "npm test" "task"' },
-    context,
-  )
+  const advice = 'say what is to be done: agent --wiggum --check "npm test" "task"'
+  const prompt = await messageOf({ message: given.message, advice }, context)
   if (prompt === undefined) throw usageError('--wiggum needs a task: agent --wiggum --check "npm test" "Make the tests pass"')
   await take(setup, given, { prompt, choices: choicesOf(setup, given), settings: settingsOf(given) })
 }
@@ -67,7 +66,9 @@ async function take(loaded: CliSetup, given: AgentFlags, work: WiggumTurn['work'
   sayWhere(setup)
   const host = await openHost(setup)
   await using _end = atAsyncEnd(() => host.close())
-  const code = await wiggumTurn({ host, setup, format: formatOf(given), ask: terminalPrompt(setup.context), work })
+  const format = formatOf(given)
+  const renderer = format === 'text' ? undefined : (screen: Screen) => createJsonRender(format, screen)
+  const code = await wiggumTurn({ host, setup, renderer, ask: terminalPrompt(setup.context), work })
   if (code !== 0) throw new CliExit(code)
 }
 

@@ -2,8 +2,11 @@
 
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { createJsonRender } from '../../../channels/filter/json-render.ts'
 import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { wantsColor } from '../../../channels/terminal/printer.ts'
+import { createRender, type RunSummary } from '../../../channels/terminal/render.ts'
+import type { TurnOptions } from '../../../channels/terminal/run-turn.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { createTrust } from '../../../config/trust.ts'
@@ -16,7 +19,7 @@ import { sayWhere, workspaceOf } from '../../../host/setup/workspace-folder.ts'
 import { quoteText } from '../../../security/command/syntax/quote.ts'
 import { command, type Flags, type Given } from '../../args/command.ts'
 import { checkRunsFlags, jsonFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
-import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
+import { CliExit, commandError, exitCodes, exitOf, usageError } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
 
 const flags = {
@@ -113,13 +116,33 @@ async function runAndShow(setup: CliSetup, given: CheckFlags, specs: readonly Ch
 
 type TurnChecks = Given<typeof checkRunsFlags> & { readonly check: readonly string[]; readonly sandbox?: CheckFlags['sandbox'] }
 
-/** Runs the checks of `agent --check` after the answer; what they say goes to stderr. @throws CliExit 11 when one did not pass */
-export async function checkTurn(setup: CliSetup, { check: commands, sandbox, ...given }: TurnChecks): Promise<void> {
+type RunTurn = (renderer: TurnOptions['renderer']) => Promise<number>
+
+/**
+ * Runs the turn and then the checks of `agent --check`; what they say goes to stderr, and JSON of the turn waits for it. @throws CliExit with
+ * the exit code of the turn, or 11 when a check did not pass
+ */
+export async function checkTurn(setup: CliSetup, { check: commands, sandbox, ...given }: TurnChecks, turn: RunTurn): Promise<void> {
   const { stderr } = setup.context.process
+  const held: { end?: (ending?: Pick<RunSummary, 'ending' | 'exitCode'>) => void } = {}
+  const code = await turn((format, screen) => {
+    const { show, end } = format === 'text' ? createRender(screen) : createJsonRender(format, screen)
+    return { show, end: (summary) => Object.assign(held, { end: (ending = {}) => end({ ...summary, ...ending }) }) }
+  })
   const show = (result: CheckResult) => stderr.write(resultText(result))
-  const results = await runAll(setup, { specs: repeated(commands.map(commandCheck), given), sandbox, show })
-  const failed = results.filter((result) => !result.pass).map(({ name }) => JSON.stringify(name))
-  if (failed.length > 0) throw new CliExit(exitCodes.checks_failed, `checks failed: ${failed.join(', ')} did not pass`)
+  try {
+    if (code !== 0) throw new CliExit(code)
+    const results = await runAll(setup, { specs: repeated(commands.map(commandCheck), given), sandbox, show })
+    const names = results.filter((result) => !result.pass).map(({ name }) => JSON.stringify(name))
+    if (names.length > 0) throw new CliExit(exitCodes.checks_failed, `checks failed: ${names.join(', ')} did not pass`)
+    held.end?.()
+  } catch (error) {
+    const { code: exitCode, message } = exitOf(error)
+    const stop = exitCode === exitCodes.cancelled ? 'cancelled' : 'error'
+    const ending = { stop, code: exitCode === exitCodes.checks_failed ? 'checks_failed' : stop, message } as const
+    held.end?.(code === 0 ? { ending, exitCode } : undefined)
+    throw error
+  }
 }
 
 function repeated(specs: readonly CheckSpec[], { checkRuns, checkPass }: Given<typeof checkRunsFlags>): readonly CheckSpec[] {
