@@ -11,7 +11,7 @@ import { conversationAgent } from './library/agent/conversation-agent.ts'
 import { prepareThreads } from './runtime/threads/prepare-thread.ts'
 import type { AgentReport, VerifyAgentOptions } from './runtime/verify/verify-program.ts'
 
-export type { AgentCheck, AgentOptions, AskedChanges, BraidClaw, OwnTool, RuleAsJson } from './library/agent/agent-api.ts'
+export type { AgentCheck, AgentOptions, AskedChanges, BraidClaw, OwnTool, RuleAsJson, TurnExtras } from './library/agent/agent-api.ts'
 export type { ModelCall } from './providers/model-call.ts'
 export type { Change, ChangeReview, ChangeSet, EntryState } from './runtime/changes.ts'
 export type { AgentEvent, Ending, Proposal } from './runtime/event.ts'

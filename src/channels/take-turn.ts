@@ -3,11 +3,13 @@
 import type { Conversation } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
 import type { AgentEvent, Continued, Ending, Proposal } from '../runtime/event.ts'
-import type { AskLine } from '../runtime/port.ts'
+import { picturesIn } from '../runtime/outcome.ts'
+import type { AskLine, Picture } from '../runtime/port.ts'
 
 export type ChannelTurn = {
   readonly conversation: Conversation
   readonly prompt: string
+  readonly pictures?: readonly Picture[] | undefined
   /** The interrupted turn to continue; see `continueTurn`. */
   readonly continues?: Continued | undefined
   readonly show: (event: AgentEvent) => void
@@ -28,9 +30,11 @@ const advice: { readonly [rule: string]: string } = {
 }
 
 /** A prompt such as `/deploy now` begins the turn of that command. @throws FailureError `usage` for a misspelled one */
-export async function takeTurn({ conversation, prompt, continues, show, onGate, isStopped = () => false }: ChannelTurn): Promise<Ending> {
+export async function takeTurn(given: ChannelTurn): Promise<Ending> {
+  const { conversation, prompt, pictures, continues, show, onGate, isStopped = () => false } = given
   const asked = continues || !prompt.startsWith('/') ? undefined : (await conversation.commands())?.turnOf(prompt)
-  for await (const event of conversation.run(asked?.prompt ?? prompt, undefined, continues, asked?.allowedTools)) {
+  const message = { text: asked?.prompt ?? prompt, ...picturesIn({ pictures }) }
+  for await (const event of conversation.run(message, undefined, continues, asked?.allowedTools)) {
     show(event)
     const proposal = event.type === 'approval_gate' ? conversation.gate(event.gateId) : undefined
     if (event.type === 'approval_gate' && proposal) {

@@ -12,7 +12,7 @@ import type { ReplyTable } from '../memory/replies.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
 import type { Agent } from '../runtime/create-agent.ts'
 import type { AgentEvent, Continued, Proposal } from '../runtime/event.ts'
-import type { AskLine, CheckPort, Log, Message, Picture, Provider, Question, RunAgent } from '../runtime/port.ts'
+import type { AskLine, CheckPort, Log, Message, Picture, Prompt, Provider, Question, RunAgent } from '../runtime/port.ts'
 import type { PreparedThread } from '../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/contract.ts'
@@ -147,7 +147,7 @@ export type Conversation = Pick<
    * many turns run in this process. With `continues` it continues an interrupted turn; see `InterruptedTurn.continueWith`. `allowedTools`
    * narrows what it may call, as SlashTurn says.
    */
-  run(message: string, signal?: AbortSignal, continues?: Continued, allowedTools?: readonly string[]): AsyncGenerator<AgentEvent>
+  run(message: Prompt, signal?: AbortSignal, continues?: Continued, allowedTools?: readonly string[]): AsyncGenerator<AgentEvent>
   /** Returns the commands of the person's own, of the project and of its skills; undefined when there are none. */
   commands(): Promise<SlashCommands | undefined>
   /** Returns the last turn when it can continue, else the reason why it cannot. */

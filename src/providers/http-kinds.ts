@@ -35,7 +35,7 @@ function kindOf<Kind extends WireKind, Settings extends Rows>(kind: Kind, settin
 
 async function wired(kind: WireKind, { name, settings, deps }: Creating<typeof wireRows>) {
   const apiKey = settings.apiKeyEnv === undefined ? undefined : deps.secret(settings.apiKeyEnv)
-  const { maxResponseBytes, longestAnswer } = deps
+  const { maxResponseBytes, longestAnswer, sees } = deps
   const { createWired } = await import('./http-provider.ts')
-  return createWired({ name, config: { kind, ...settings, apiKey, maxResponseBytes, longestAnswer }, deps })
+  return createWired({ name, config: { kind, ...settings, apiKey, maxResponseBytes, longestAnswer, sees }, deps })
 }

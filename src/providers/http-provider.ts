@@ -5,7 +5,7 @@ import type { FailureCode } from '../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { converse } from './chat/converse.ts'
 import { type Cost, metered, promptTokens } from './metered.ts'
-import { type Maker, sentMessages, signParts } from './sent-messages.ts'
+import { type Maker, sentMessages, signParts, withoutPictures } from './sent-messages.ts'
 import { assertNoWrittenCall, assertUsable } from './usable-reply.ts'
 import { unreadCutCall } from './wire/call-arguments.ts'
 import { startDeadline } from './wire/deadline.ts'
@@ -29,6 +29,7 @@ export function createWired(setup: Setup): Provider {
       tools: true,
       thinking: true,
       contextTokens: config.contextTokens ?? vendors[config.kind].contextTokens,
+      pictures: takesPictures(config),
     }),
     async *chat(request, signal) {
       const deadline = startDeadline({
@@ -51,6 +52,11 @@ export function createWired(setup: Setup): Provider {
       }
     },
   }
+}
+
+/** An unknown model is asked: its server refuses pictures, or takes them. */
+function takesPictures({ kind, dialect, sees = ['image'] }: WireConfig): boolean {
+  return kind !== 'plugin' && dialect === undefined && sees.includes('image')
 }
 
 function costOf({ name, config }: Setup): Cost {
@@ -94,7 +100,10 @@ async function* attemptOnce(attempt: WireAttempt & { readonly began?: () => void
     const maker = { provider: name, host: new URL(baseUrl).hostname, model: request.model || config.model }
     const sent = {
       ...withinRoom(attempt),
-      messages: sentMessages(request.messages, { ...maker, bindsPrefix: config.kind === 'anthropic' }),
+      messages: sentMessages(
+        takesPictures(config) || request.metadata?.needs === 'pictures' ? request.messages : withoutPictures(request.messages),
+        { ...maker, bindsPrefix: config.kind === 'anthropic' },
+      ),
     }
     const { next, reply } = await begin({ ...attempt, request: sent, wire, maxBytes, baseUrl })
     attempt.began?.()

@@ -1,6 +1,6 @@
 /** Runs one model call within the budgets: reserves the cost before the call, and settles it before the last chunk is returned. */
 
-import { tokensOf } from '../kit/content/tokens.ts'
+import { pictureTokens, tokensOf } from '../kit/content/tokens.ts'
 import type { Usage } from '../runtime/event.ts'
 import { type ChatRequest, type ModelChunk, type Provider, ProviderFailure, type Quote } from '../runtime/port.ts'
 import { costsNothing } from '../runtime/usage.ts'
@@ -62,13 +62,10 @@ export function meteredProvider(provider: Provider, cost: Omit<Cost, 'provider'>
   return { ...provider, chat: (request, signal) => metered(request, whole, (paid) => provider.chat(paid, signal)) }
 }
 
-/** The tokens of a picture in the usual models; they do not depend on its bytes. */
-const pictureTokens = 2_000
-
 /** Estimates the tokens of a prompt. */
 export function promptTokens({ systemPrompt, tools, messages }: ChatRequest): number {
-  const pictures = messages.flatMap((message) => (message.role === 'user' ? (message.pictures ?? []) : []))
-  const texts = pictures.length === 0 ? messages : messages.map((message) => (message.role === 'user' ? message.content : message))
+  const pictures = messages.flatMap((message) => (message.role === 'assistant' ? [] : (message.pictures ?? [])))
+  const texts = pictures.length === 0 ? messages : messages.map((message) => (message.role === 'assistant' ? message : message.content))
   return tokensOf(JSON.stringify([systemPrompt, tools, texts])) + pictures.length * pictureTokens
 }
 

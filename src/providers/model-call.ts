@@ -23,7 +23,7 @@ export type ModelCall = (
 export function modelCallProvider(modelCall: ModelCall): Provider {
   const provider: Provider = {
     name: 'modelCall',
-    capabilities: () => ({ streaming: true, tools: true, thinking: true, contextTokens: 0 }),
+    capabilities: () => ({ streaming: true, tools: true, thinking: true, contextTokens: 0, pictures: true }),
     async *chat({ systemPrompt: system, messages, tools, model }, signal): AsyncGenerator<ModelChunk> {
       const parts: Part[] = []
       for await (const piece of modelCall(messages, tools, signal, { system })) {

@@ -22,6 +22,8 @@ export type CreateDeps = ProviderDeps & {
   provider(name: string): Promise<Provider>
   /** The longest answer that the model can give, in tokens, if that is known. */
   readonly longestAnswer?: number
+  /** The kinds of content that the model takes, if they are known. */
+  readonly sees?: readonly string[] | undefined
   /** Returns, for a stub, the number of this call among the calls of its agent, from 1. */
   count(): number | Promise<number>
   /**

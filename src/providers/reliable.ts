@@ -53,7 +53,7 @@ export function createReliable(options: ReliableOptions): Provider {
   }
 }
 
-/** @returns the capabilities that all of the providers have */
+/** @returns the capabilities that all of the providers have; one that takes no pictures leaves them out itself */
 function common(providers: readonly Provider[]): ProviderCapabilities {
   const all = providers.map((provider) => provider.capabilities())
   return {
@@ -61,6 +61,7 @@ function common(providers: readonly Provider[]): ProviderCapabilities {
     tools: all.every((each) => each.tools),
     thinking: all.every((each) => each.thinking),
     contextTokens: Math.min(...all.map((each) => each.contextTokens)),
+    ...(all.some((each) => each.pictures) ? { pictures: true } : {}),
   }
 }
 

@@ -1,8 +1,10 @@
 /** Chooses the parts of the conversation that a request repeats: each model gets only its own thinking back, and no model gets blank text. */
 
 import { isJsonObject } from '../kit/json.ts'
+import { count } from '../kit/text.ts'
 import type { Part } from '../runtime/event.ts'
-import type { Message } from '../runtime/port.ts'
+import { picturesIn } from '../runtime/outcome.ts'
+import type { Message, Picture } from '../runtime/port.ts'
 
 /** `model` is the name that was asked for: a server answers an alias such as `latest` with another name. */
 export type Maker = { readonly provider: string; readonly host: string; readonly model: string }
@@ -57,4 +59,31 @@ function withoutMeta({ meta: _, ...part }: Part): Part[] {
 /** Controls and marks without a width count as white space: what one server trims, another does not. */
 function hasWords(text: string): boolean {
   return /[^\s\p{Cc}\p{Cf}]/u.test(text)
+}
+
+/** Replaces the pictures of each message by a note: the model does not see them. */
+export function withoutPictures(messages: readonly Message[]): readonly Message[] {
+  return messages.map((message) => {
+    if (message.role === 'assistant' || !message.pictures?.length) return message
+    const { pictures, ...rest } = message
+    const note = `[${count(pictures.length, 'picture')} not shown: this model takes only text; say so if it matters]`
+    return { ...rest, content: rest.content === '' ? note : `${rest.content}\n${note}` }
+  })
+}
+
+/** Returns the pictures whose bytes the message has. */
+export function picturesOf(message: Message): readonly Picture[] {
+  return message.role === 'assistant' ? [] : (message.pictures ?? []).filter((picture) => 'base64' in picture)
+}
+
+/** Moves the pictures of results, for a protocol whose results are texts, into a message after the results of their round. */
+export function withPicturesAfterResults(messages: readonly Message[]): readonly Message[] {
+  const waiting: Picture[] = []
+  return messages.flatMap((message, at): readonly Message[] => {
+    if (message.role !== 'tool') return [message]
+    const { pictures: _, ...result } = message
+    waiting.push(...picturesOf(message))
+    if (waiting.length === 0 || messages[at + 1]?.role === 'tool') return [result]
+    return [result, { role: 'user', content: '[pictures of the results above]', ...picturesIn({ pictures: waiting.splice(0) }) }]
+  })
 }

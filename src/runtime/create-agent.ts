@@ -3,7 +3,8 @@
 import type { AnyThread } from '../kernel/thread.ts'
 import { createId, sha256 } from '../kit/sha256.ts'
 import { createRun, type Run, type RunPorts } from './driver.ts'
-import type { AgentEvent, ContextUse, Continued, Ending, Label, Mode, Proposal, RunEvent, Usage, Wiggum } from './event.ts'
+import type { AgentEvent, ContextUse, Continued, Ending, Label, Mode, PictureRef, Proposal, RunEvent, Usage, Wiggum } from './event.ts'
+import { picturesIn } from './outcome.ts'
 import type { ChatRequest, CheckPort, Decision, Message, Meter, Question, RunIdentity } from './port.ts'
 import { program, type RunLimits } from './program.ts'
 import type { JournalledInstruction, RunStart } from './replay/journal-reader.ts'
@@ -51,10 +52,11 @@ export type Agent = {
   readonly conversationId: string
   /**
    * Runs one turn and yields until `done`; breaking out of the loop cancels it. One run at a time. With `continues` it continues that
-   * run: its `proposals` are judged again and made before the model is asked. `allowedTools` is for `opening` and the journal. @throws if a run is under way, or a wiggum run is to continue
+   * run: its `proposals` are judged again and made before the model is asked. `allowedTools` is for `opening` and the journal; the
+   * `pictures` belong to the prompt. @throws if a run is under way, or a wiggum run is to continue
    * without checks
    */
-  run(prompt: string, continues?: Continued, allowedTools?: readonly string[]): AsyncGenerator<AgentEvent>
+  run(prompt: string, continues?: Continued, allowedTools?: readonly string[], pictures?: readonly PictureRef[]): AsyncGenerator<AgentEvent>
   /**
    * Adds a thread to the current run, if any, and to all later runs.
    * @returns undefined when the thread takes part and the journal has that on disk, else why it does not
@@ -97,7 +99,7 @@ export function createAgent(config: AgentConfig): Agent {
   const state: { run?: Run | undefined; ended?: FinishedRun; identity?: RunIdentity; mode: ModeChange } = { mode: structured }
   let joining = config.threads ?? []
 
-  async function* run(prompt: string, continues?: Continued, allowedTools = continues?.allowedTools): AsyncGenerator<AgentEvent> {
+  const run: Agent['run'] = async function* (prompt, continues, allowedTools = continues?.allowedTools, pictures = []) {
     if (state.run && !state.run.ending()) throw new Error('a run is under way in this conversation; wait for it or cancel it')
     const wiggum = wiggumOf(continues ?? {})
     const identity = identify()
@@ -126,6 +128,7 @@ export function createAgent(config: AgentConfig): Agent {
       ...made,
       ...(instructions.length > 0 ? { instructions } : {}),
       ...(allowedTools ? { allowedTools } : {}),
+      ...picturesIn({ pictures }),
       ...continuation,
     })
   }

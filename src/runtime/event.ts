@@ -62,6 +62,9 @@ export type Proposal = { readonly call: Call; readonly judgement: Judgement }
  */
 export type Instruction = { readonly path: string; readonly text: string }
 
+/** A picture in the record. `sha256` is the digest of its bytes, which the home keeps beside the journal. */
+export type PictureRef = { readonly type: `image/${'jpeg' | 'png' | 'webp' | 'gif'}`; readonly sha256: string }
+
 /** The result of one attempt. `status` goes into the receipt: a refusal at execution time is `denied`, not `failed`. */
 export type ToolOutcome = {
   readonly status: 'allowed' | 'denied' | 'failed'
@@ -71,6 +74,7 @@ export type ToolOutcome = {
   readonly metadata?: JsonObject
   /** The instructions of the folders that this call touched first. The model sees them after the output; they are never part of it. */
   readonly instructions?: readonly Instruction[]
+  readonly pictures?: readonly PictureRef[]
 }
 
 /** A command that ended on a private view of the workspace: what it returned, and the gate's judgement of what it changed. */
@@ -204,6 +208,8 @@ export type ExternalEvent =
       readonly wiggum?: Wiggum
       /** The allowed-tools of the skill or command that began the turn; absent: every tool. */
       readonly allowedTools?: readonly string[]
+      /** The pictures of the prompt. */
+      readonly pictures?: readonly PictureRef[]
     }
   | {
       readonly type: 'model.done'
@@ -294,7 +300,7 @@ export type InternalEvent =
   | { readonly type: 'finish'; readonly ending: Ending }
 
 /** The result of one call as the model gets it after the round. */
-export type ToolReport = { readonly call: Call; readonly ok: boolean; readonly text: string }
+export type ToolReport = { readonly call: Call; readonly ok: boolean; readonly text: string; readonly pictures?: readonly PictureRef[] }
 
 export type RunEvent = ExternalEvent | InternalEvent
 

@@ -57,6 +57,11 @@ export function outcomeText({ status, output, error, instructions = [] }: ToolOu
   return [result, ...instructions.map(instructionText)].join('\n\n')
 }
 
+/** Returns no member where there are no pictures: the digest of a message, and the bytes of a request, stay as they are. */
+export function picturesIn<Each>({ pictures }: { readonly pictures?: readonly Each[] | undefined }): { pictures?: readonly Each[] } {
+  return pictures?.length ? { pictures } : {}
+}
+
 /** Explains to the model that the command ran, that its changes are not in the workspace, and why. */
 export function dropText(drop: Pick<Drop, 'by' | 'reason' | 'outcome'> & { readonly review: Pick<Drop['review'], 'summary'> }): string {
   const { by, reason, review, outcome } = drop

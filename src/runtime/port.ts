@@ -11,6 +11,7 @@ import type {
   InternalEvent,
   Judgement,
   Part,
+  PictureRef,
   Proposal,
   Risk,
   ToolOutcome,
@@ -26,18 +27,30 @@ export type Schema = {
 }
 
 /** A picture for a model that sees; `base64` are its bytes. */
-export type Picture = { readonly type: 'image/jpeg' | 'image/png' | 'image/webp'; readonly base64: string }
+export type Picture = { readonly type: PictureRef['type']; readonly base64: string }
 
-/** Only an openai-compatible provider sends `pictures`. `isEvidence`: it says what a check found, and the last one is never left out. */
+/** The pictures of a message: the runtime holds their references, and a provider gets their bytes. */
+type Pictured = { readonly pictures?: readonly (Picture | PictureRef)[] }
+
+/** A person's message of one turn. */
+export type Prompt = string | { readonly text: string; readonly pictures?: readonly Picture[] }
+
+/** `isEvidence`: it says what a check found, and the last one is never left out. */
 export type Message =
-  | { readonly role: 'user'; readonly content: string; readonly pictures?: readonly Picture[]; readonly isEvidence?: true }
+  | ({ readonly role: 'user'; readonly content: string; readonly isEvidence?: true } & Pictured)
   | {
       readonly role: 'assistant'
       readonly parts: readonly Part[]
       /** Messages before it are no longer what they were when the model wrote it. */
       readonly isAfterTrim?: true
     }
-  | { readonly role: 'tool'; readonly callId: string; readonly name: string; readonly content: string; readonly isError: boolean }
+  | ({
+      readonly role: 'tool'
+      readonly callId: string
+      readonly name: string
+      readonly content: string
+      readonly isError: boolean
+    } & Pictured)
 
 export type ToolSpec = { readonly name: string; readonly description: string; readonly parameters: Schema }
 
@@ -108,6 +121,8 @@ export type ProviderCapabilities = {
   readonly tools: boolean
   readonly thinking: boolean
   readonly contextTokens: number
+  /** Absent: the model gets a note in place of each picture. */
+  readonly pictures?: boolean
 }
 
 /**
@@ -204,6 +219,8 @@ export type ToolResult = {
   /** The rule that refused at execution time (a replaced symlink, a private address); the receipt then says `denied`. */
   readonly deniedBy?: string
   readonly metadata?: JsonObject
+  /** The model sees them after the output. */
+  readonly pictures?: readonly Picture[]
 }
 
 /**

@@ -52,13 +52,13 @@ describe('the thirteen tools', () => {
   test('begin every request with the same bytes, which vendors keep for the next one', () => {
     const specs = thirteen.map(({ name, description, parameters }) => ({ name, description, parameters }))
     expect(new Bun.CryptoHasher('sha256').update(JSON.stringify(specs)).digest('hex')).toBe(
-      'a6a816a9fa87cdc4feba6b545933ede7596d4e69cc906576e537947d96c1dca0',
+      '31b9b983a503592a5d9e0250b7a365c5910d121a93a9f9ee1982342b2108d943',
     )
   })
 
-  test('take at most 3.8 KB of the first request', () => {
+  test('take at most 3.85 KB of the first request', () => {
     const specs = thirteen.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } }))
-    expect(Buffer.byteLength(JSON.stringify(specs))).toBeLessThanOrEqual(3_800)
+    expect(Buffer.byteLength(JSON.stringify(specs))).toBeLessThanOrEqual(3_850)
   })
 
   test('take no unknown arguments', () => {

@@ -4,8 +4,9 @@ import { capText } from '../kit/content/output-limit.ts'
 import { tokensOf } from '../kit/content/tokens.ts'
 import { errorText } from '../kit/errors.ts'
 import { sha256 } from '../kit/sha256.ts'
-import type { Json, JsonObject, ToolOutcome } from '../runtime/event.ts'
-import type { Act, Log, Tool, ToolResult } from '../runtime/port.ts'
+import type { Json, JsonObject, PictureRef, ToolOutcome } from '../runtime/event.ts'
+import { picturesIn } from '../runtime/outcome.ts'
+import type { Act, Log, Picture, Tool, ToolResult } from '../runtime/port.ts'
 import type { PrivateView } from '../sandbox/contract.ts'
 import { confinedBy, type SandboxedResult } from './tool-kind.ts'
 
@@ -16,6 +17,8 @@ export type ExecutorOptions = {
   readonly room: ResultRoom
   /** Keeps a result that is longer than that, so that the model can read on; absent: the rest is lost. */
   readonly keep?: KeepResult
+  /** Keeps a picture for the model; absent: the result has no pictures. */
+  readonly keepPicture?: (picture: Picture) => PictureRef
   /** Removes secrets from a text. */
   readonly redact: (text: string) => string
   /** Overrides a tool's own time limit by tool name; `advice` says how to get more time. */
@@ -138,6 +141,7 @@ function outcome(options: ExecutorOptions, callId: string, result: SandboxedResu
     output,
     ...(status === 'allowed' ? {} : { error: capText(clean(options, errorOf(result)), MAX_ERROR_BYTES) }),
     metadata,
+    ...picturesIn({ pictures: options.keepPicture && result.pictures?.map(options.keepPicture) }),
     ...(view === undefined ? {} : { [ranOn]: view }),
   }
 }

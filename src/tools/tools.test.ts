@@ -13,13 +13,19 @@ import { context } from './fixture.ts'
 import { toolFrom } from './tool-kind.ts'
 
 const denial: FileRefusal = { ok: false, denied: 'workspace_only', message: 'it is outside' }
+/** What file_read needs for pages of a PDF. */
+const unused = {
+  files: { root: '/', readText: () => denial, readBytes: () => denial },
+  spawn: async () => ({ ok: false, message: 'nothing runs here' }) as const,
+  env: { PATH: '' },
+}
 const denied = { success: false, error: 'it is outside', deniedBy: 'workspace_only' }
 
 test('a refusal by the workspace or the network is handed on with its rule', async () => {
-  const files = { list: () => denial, readText: () => denial, writeText: () => denial, editText: () => denial }
+  const files = { list: () => denial, readText: () => denial, readBytes: () => denial, writeText: () => denial, editText: () => denial }
   const refused = [
     toolFrom(fileList, { files }).invoke({ path: 'x' }, context()),
-    toolFrom(fileRead, { files, shownBytes: () => 1_000 }).invoke({ path: 'x' }, context()),
+    toolFrom(fileRead, { ...unused, files: { root: '/', ...files }, shownBytes: () => 1_000 }).invoke({ path: 'x' }, context()),
     toolFrom(fileWrite, { files }).invoke({ path: 'x', content: '' }, context()),
     toolFrom(fileEdit, { files }).invoke({ path: 'x', old: 'a', new: 'b' }, context()),
     toolFrom(http, { get: async () => denial }).invoke({ url: 'http://x/' }, context()),
@@ -32,9 +38,9 @@ test('arguments that no schema checked are a bug, not an action', () => {
   expect(toolFrom(fileWrite, { files }).invoke({ path: 1, content: 'x' }, context())).rejects.toThrow(
     'unchecked arguments for "file_write": {"path":1,"content":"x"}',
   )
-  expect(
-    toolFrom(fileRead, { files: { readText: () => denial }, shownBytes: () => 1 }).invoke({ path: 'x', offset: 0 }, context()),
-  ).rejects.toThrow('unchecked arguments for "file_read"')
+  expect(toolFrom(fileRead, { ...unused, shownBytes: () => 1 }).invoke({ path: 'x', offset: 0 }, context())).rejects.toThrow(
+    'unchecked arguments for "file_read"',
+  )
 })
 
 describe('result_read', () => {
@@ -100,7 +106,11 @@ describe('file_read', () => {
       invalid: false,
       seen: [],
     } as const
-    const tool = toolFrom(fileRead, { files: { readText: () => ({ ...whole, ...page }) }, shownBytes: () => 1_000 })
+    const tool = toolFrom(fileRead, {
+      ...unused,
+      files: { ...unused.files, readText: () => ({ ...whole, ...page }) },
+      shownBytes: () => 1_000,
+    })
     return (await tool.invoke({ path: 'f' }, context())).output
   }
 
@@ -166,7 +176,8 @@ describe('http', () => {
     expect((await fetched({ truncated: true })).output).toEndWith('hi\n[only the first 2 bytes were read]')
     expect((await fetched({ headers: { 'content-type': 'image/png' } })).output).toContain('[binary content, 2 bytes, not shown]')
     expect((await fetched({ body: 'a\0' })).output).toContain('[binary content')
-    expect((await fetched({})).output).toBe('HTTP 200, text/html, http://x/\n\nhi')
+    expect((await fetched({})).output).toBe('HTTP 200, text/html, as Markdown, http://x/\n\nhi')
+    expect((await fetched({ headers: {} })).output).toBe('HTTP 200, no content type, http://x/\n\nhi')
   })
 
   test('a post carries its body and a fitting type; a get has none', async () => {

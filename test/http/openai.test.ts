@@ -4,6 +4,7 @@ import { expect, test } from 'bun:test'
 import OpenAI, { APIError, NotFoundError } from 'openai'
 import { countingModel } from '../support/counting-model.ts'
 import { type Gateway, gateway } from '../support/gateway.ts'
+import { png } from '../support/picture.ts'
 import { call, home, scripted } from '../support/turns.ts'
 import { until } from '../support/until.ts'
 import { unknownQuestion } from '../support/window-questions.ts'
@@ -212,3 +213,54 @@ test('an open question is named although the model went on, and the answer does 
   expect(choice?.message.content).toMatch(/^So\.\n\n\[approval needed; open questions: run_\S+\]$/)
   expect(choice?.finish_reason).toBe('content_filter')
 })
+
+test('pictures of data: URLs reach the model, by this API and by our own; what is not a picture is refused', async () => {
+  using model = countingModel()
+  using at = home(model.config)
+  await using server = await gateway(at, ['--model', 'fake/m'])
+  const url = `data:image/jpeg;base64,${Buffer.from(png()).toString('base64')}`
+  const shown = { type: 'image_url', image_url: { url: url.replace('jpeg', 'png') } }
+  const said = (parts: object[]) => ({ model: 'braidclaw', messages: [{ role: 'user', content: parts }] })
+  const chat = (url: string) => server.ask('/v1/chat/completions', said([{ type: 'image_url', image_url: { url } }]))
+  for (const [bad, why] of [
+    ['data:image/png;base64,aGVsbG8=', 'image 1: its content is not a PNG'],
+    ['https://x.org/a.png', 'only data: URLs'],
+    ['file:///etc/passwd', 'only data: URLs'],
+  ] as const) {
+    expect((await chat(bad)).body.error.message).toContain(why)
+    const own = await server.ask('/chat', { message: 'look', images: [bad] })
+    expect([own.status, JSON.stringify(own.body)]).toEqual([400, expect.stringContaining(why)])
+  }
+  expect(model.asked).toHaveLength(0)
+  expect((await chat(url)).status).toBe(200)
+  expect(model.asked[0]?.messages.at(-1)).toEqual({ role: 'user', content: [{ type: 'text', text: '[1 picture]' }, shown] } as never)
+  const input = [
+    {
+      role: 'user',
+      content: [
+        { type: 'input_text', text: 'look' },
+        { type: 'input_image', image_url: url },
+      ],
+    },
+  ]
+  expect((await server.ask('/v1/responses', { model: 'braidclaw', input })).status).toBe(200)
+  expect((await server.ask('/chat', { message: 'look', images: [url] })).status).toBe(200)
+  const ran = await fetch(`${server.url}/run`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ prompt: 'look', images: [url, url] }),
+  })
+  expect([ran.status, await ran.text()]).toEqual([200, expect.stringContaining('"done"')])
+  const last = (n: number) => model.asked[n]?.messages.at(-1)?.content
+  const look = { type: 'text', text: 'look' }
+  expect([last(1), last(2), last(3)]).toEqual([
+    [look, shown],
+    [look, shown],
+    [look, shown, shown],
+  ] as never)
+  const large = Buffer.from(png({ width: 1_400, height: 1_400, noise: true })).toString('base64')
+  expect((await server.ask('/chat', { message: 'look', images: [`data:;base64,${large}`] })).status).toBe(200)
+  expect(
+    (await server.ask('/chat', { message: 'look', images: [`data:;base64,${large}`] }, { headers: { authorization: 'Bearer no' } })).status,
+  ).not.toBe(200)
+}, 60_000)

@@ -6,6 +6,7 @@ import type { Setup } from '../../host/api.ts'
 import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
 import { FailureError } from '../../host/failure.ts'
 import { createIdempotency } from '../../http/idempotency.ts'
+import { bodyLimits } from '../../http/json-body.ts'
 import { isLoopback, type Listening, nameOf, namesOf } from '../../http/listen.ts'
 import { listenProblem, serveApi, simpleJson } from '../../http/serve-api.ts'
 import { aborted } from '../../kit/abort.ts'
@@ -91,6 +92,8 @@ function open({ setup, settings, host, holders, openConversations, telemetry }: 
       tls,
       proxies: settings.allowedHosts,
       names: namesOf(settings.host),
+      maxBodyBytes: picturesBytes,
+      bodyLimits: (path, isKnown) => (isKnown && takesPictures.test(path) ? { ...bodyLimits, maxBytes: picturesBytes } : bodyLimits),
       cookie: sessionCookie,
       callerOf({ kind, secret }) {
         const holder = kind === 'bearer' ? holders.bySecret(secret) : holders.byCookie(secret)
@@ -106,6 +109,10 @@ function open({ setup, settings, host, holders, openConversations, telemetry }: 
     throw new FailureError('error', `cannot listen on ${settings.host}:${settings.port}: ${listenProblem(error)}`)
   }
 }
+
+/** The longest body of a turn, which may have pictures in base64. */
+const picturesBytes = 16_777_216
+const takesPictures = /^\/(?:run|chat|v1\/(?:chat\/completions|responses))$/
 
 /** Answers GET /health: 503 while the database cannot be used. */
 function createHealth({ config, log }: Setup, host: ChannelHost): () => Response {

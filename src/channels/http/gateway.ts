@@ -6,6 +6,8 @@ import type { Telemetry } from '../../host/events/telemetry/open-telemetry.ts'
 import { FailureError } from '../../host/failure.ts'
 import type { Api } from '../../http/api.ts'
 import { HttpError } from '../../http/http-error.ts'
+import type { Picture } from '../../runtime/port.ts'
+import { pictureFrom } from '../../tools/fit-picture.ts'
 import type { ChannelHost } from '../inbox/channel-api.ts'
 import type { Caller, Holders } from './access.ts'
 import type { Snake } from './answer-shapes.ts'
@@ -44,9 +46,22 @@ export const messageText = z
   .max(900_000)
   .refine((text) => text.trim() !== '', 'there is nothing to answer: the text is empty')
 
-export const onDisconnect = z.enum(['continue', 'cancel']).openapi({ description: 'What happens to the turn when the client goes away' })
+/** Reads pictures that a client sends as data: URLs. @throws HttpError 400 that names the one that cannot be read */
+export async function picturesOf(urls: readonly string[] = [], param = 'images'): Promise<readonly Picture[]> {
+  return Promise.all(
+    urls.map(async (url, at) => {
+      const data = /^data:[^,]*;base64,/i.exec(url)
+      const fitted = data && (await pictureFrom(Buffer.from(url.slice(data[0].length), 'base64')))
+      if (fitted?.ok) return fitted.picture
+      const why = fitted ? fitted.why : 'only data: URLs with base64 are read; send the picture itself'
+      throw new HttpError(400, 'unsupported_parameter', `${param}: image ${at + 1}: ${why}`, {}, { type: 'invalid_request_error', param })
+    }),
+  )
+}
 
-export const onApproval = z
+const onDisconnect = z.enum(['continue', 'cancel']).openapi({ description: 'What happens to the turn when the client goes away' })
+
+const onApproval = z
   .enum(['wait', 'end'])
   .openapi({
     description:
@@ -55,13 +70,25 @@ export const onApproval = z
 
 export const ending = z.object({ code: z.string(), message: z.string() })
 
+/** The members of a request for a turn, besides its text. */
+export const turnMembers = {
+  conversation_id: z.optional(conversationId),
+  images: z
+    .array(z.string())
+    .max(20)
+    .optional()
+    .openapi({ description: 'Pictures that the model sees with the message, as data: URLs (PNG, JPEG, WebP, GIF)' }),
+  on_disconnect: z.optional(onDisconnect),
+  on_approval: z.optional(onApproval),
+} as const
+
 /** Returns the part of a turn that every route begins alike. */
 export function toTurn(
   { var: { caller }, env }: { readonly var: { readonly caller: Caller }; readonly env: TurnRequest['env'] },
   message: string,
-  conversationId?: string,
-): Pick<TurnRequest, 'caller' | 'env' | 'message' | 'conversationId'> {
-  return { caller, env, message, conversationId }
+  { conversationId, pictures }: Pick<TurnRequest, 'conversationId' | 'pictures'> = {},
+): Pick<TurnRequest, 'caller' | 'env' | 'message' | 'conversationId' | 'pictures'> {
+  return { caller, env, message, conversationId, pictures }
 }
 
 /** Leaves the values alone: what a call received or a tool returned keeps its own names. */

@@ -8,6 +8,7 @@ import { type EventStream, openEventStream } from '../../http/event-stream.ts'
 import { HttpError } from '../../http/http-error.ts'
 import { atEnd } from '../../kit/errors.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import type { Picture } from '../../runtime/port.ts'
 import type { ChannelHost } from '../inbox/channel-api.ts'
 import { refusedBy, takeTurn } from '../take-turn.ts'
 import type { Caller, Holders } from './access.ts'
@@ -21,6 +22,7 @@ export type TurnRequest = {
   /** Absent: a new conversation. */
   readonly conversationId?: string
   readonly message: string
+  readonly pictures?: readonly Picture[] | undefined
   /** The earlier messages, as the client sends them: the conversation is then for this turn alone. */
   readonly past?: Past
   /** Called once the turn has its conversation, before its first event. @returns a signal that aborts when nobody reads its events */
@@ -118,7 +120,7 @@ export function createOpenConversations(host: ChannelHost, holders: Pick<Holders
     const unread = request.begun?.(conversation)
     if (request.onDisconnect === 'cancel') unread?.addEventListener('abort', () => cancelling.abort(), { once: true })
     const onGate = request.onApproval === 'wait' ? async () => {} : refusedBy(conversation)
-    const ending = await takeTurn({ conversation, prompt: request.message, show: request.show, onGate, isStopped: () => signal.aborted })
+    const ending = await takeTurn({ ...request, conversation, prompt: request.message, onGate, isStopped: () => signal.aborted })
     return { conversation, ending }
   }
 

@@ -43,6 +43,7 @@ test('pictures are known by their first bytes alone', () => {
   const of = (...bytes: number[]) => pictureKind(Uint8Array.from(bytes))?.ending
   expect([of(0xff, 0xd8, 0xff, 0xe1), of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0)]).toEqual(['jpg', 'png'])
   expect(pictureKind(Buffer.from('RIFF\0\0\0\0WEBPVP8 '))?.ending).toBe('webp')
-  for (const other of ['', 'GIF89a', '<svg', '%PDF', 'RIFF\0\0\0\0WAVE', '\xff\xd8'])
+  expect(pictureKind(Buffer.from('GIF89a'))?.ending).toBe('gif')
+  for (const other of ['', 'GIF', '<svg', '%PDF', 'RIFF\0\0\0\0WAVE', '\xff\xd8'])
     expect(pictureKind(Buffer.from(other, 'latin1'))).toBeUndefined()
 })

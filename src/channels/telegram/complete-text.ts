@@ -55,7 +55,7 @@ async function fetchPhoto(
   try {
     const bytes = await download(photo, { api, signal, most: photoMaxMb * 1_048_576 })
     const kind = pictureKind(bytes)
-    if (!kind) throw new Error('it is not a JPEG, PNG or WebP picture')
+    if (!kind) throw new Error('it is not a JPEG, PNG, WebP or GIF picture')
     const tmpDir = tmpDirOf(setup, settings)
     const file = { chat, name: `${photo.messageId}.${kind.ending}`, bytes }
     savePhoto(tmpDir, file, { most: photosKeep, mostBytes: photosKeepMb * 1_048_576 })

@@ -7,7 +7,7 @@ import { questionFold } from '../../host/changes/change-lines.ts'
 import type { ActiveAgent } from '../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
 import { cut, didYouMean, visible } from '../../kit/text.ts'
-import type { AskLine } from '../../runtime/port.ts'
+import type { AskLine, Picture } from '../../runtime/port.ts'
 import type { Policy } from '../../security/policy.ts'
 import { sopCommand } from '../../sop/serve-sops.ts'
 import type { AttendedChannel } from '../inbox/channel-api.ts'
@@ -26,6 +26,8 @@ export type LoopOptions = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'>
   /** The command-line settings that `/model` keeps. */
   readonly settings: Flags
   readonly activeAgent?: ActiveAgent
+  /** The pictures of the first message. */
+  readonly pictures?: readonly Picture[] | undefined
 }
 
 type Current = { setup: CliSetup; conversation: Conversation }
@@ -73,7 +75,8 @@ type TerminalConversation = {
 
 /** @throws FailureError when no conversation can be opened */
 async function converse({ host, repl, options, begun }: TerminalConversation): Promise<void> {
-  const { setup, settings, activeAgent, conversation: first, ...accepted } = options
+  const { setup, settings, activeAgent, conversation: first, pictures = [], ...accepted } = options
+  const waiting = [...pictures]
   const { context } = setup
   const open = (from: CliSetup, which: ConversationChoice) =>
     host.conversation(which, {
@@ -100,7 +103,8 @@ async function converse({ host, repl, options, begun }: TerminalConversation): P
 
   const say = async (prompt?: string) => {
     const { conversation } = state
-    await turn({ conversation, setup: state.setup, format: 'text', prompt, ask: repl.ask, sayUsage: true })
+    const attached = prompt === undefined ? [] : waiting.splice(0)
+    await turn({ conversation, setup: state.setup, format: 'text', prompt, pictures: attached, ask: repl.ask, sayUsage: true })
   }
 
   const take = async (line: string): Promise<'on' | 'exit'> => {

@@ -4,6 +4,7 @@ import type { Conversation } from '../../host/api.ts'
 import { isOffline } from '../../host/setup/answering-provider.ts'
 import { atEnd } from '../../kit/errors.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import type { Picture } from '../../runtime/port.ts'
 import { continueTurn, takeTurn } from '../take-turn.ts'
 import type { AskPerson } from './approval-prompt.ts'
 import { atTerminal, tellOnStderr } from './audience.ts'
@@ -20,6 +21,7 @@ export type TurnOptions = {
   readonly format: OutputFormat
   /** Absent: continues the last turn. */
   readonly prompt?: string | undefined
+  readonly pictures?: readonly Picture[] | undefined
   readonly ask?: AskPerson
   /** Replaces the usual renderer of the format. */
   readonly renderer?: (format: OutputFormat, screen: Screen) => Render
@@ -32,7 +34,7 @@ export async function turn(options: TurnOptions): Promise<number> {
   const { conversation, format, prompt, ask, renderer = (_, screen) => createRender(screen), setup } = options
   const { context } = setup
   const begin = performance.now()
-  const asked = prompt === undefined ? await continueTurn(conversation, ask) : { prompt }
+  const asked = prompt === undefined ? await continueTurn(conversation, ask) : { prompt, pictures: options.pictures }
   const screen = screenOf(context)
   const status = format === 'text' && showsStatus(context, screen) ? context.status : nowhere
   const render = withActivity(renderer(format, screen), status)

@@ -259,7 +259,7 @@ const subcommands: readonly string[] = [
 const level = '--autonomy full (docs/security.md says what that means)'
 const model = '-m PROVIDER/MODEL, or --model'
 const text = 'the answer is printed as it is: braidclaw "question"'
-const picture = 'pictures are read from messages of the channels (docs/telegram.md)'
+const picture = '--image FILE'
 const filter = 'a flag of the filter: braidclaw "question" (docs/filter.md)'
 const system = '-s, a system prompt: a text, or a file'
 

@@ -3,8 +3,9 @@
 import type { CliContext } from '../../channels/terminal/context.ts'
 import type { OutputFormat } from '../../channels/terminal/render.ts'
 import { stdinKind } from '../../channels/terminal/tty.ts'
-import type { ConversationRequest } from '../../host/api.ts'
+import type { ConversationRequest, Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
+import type { Picture } from '../../runtime/port.ts'
 import { usageError } from '../exit.ts'
 import type { Flags, Given } from './command.ts'
 
@@ -140,6 +141,7 @@ export const turnFlags = {
   },
   resume: { type: 'text', about: 'Continue this conversation' },
   acceptAltered: { type: 'boolean', about: 'Continue although the record of the conversation was altered; a receipt says so' },
+  image: { type: 'text', many: true, about: 'A PNG, JPEG, WebP or GIF file that the model sees with the message; repeat it for more' },
   ...sandboxFlag,
   ...approveFlag,
   outputFormat: {
@@ -152,6 +154,11 @@ export const turnFlags = {
 } as const satisfies Flags
 
 type TurnFlags = Given<typeof turnFlags>
+
+/** Reads pictures, from their paths if these are given. @throws FailureError `usage` for what is not a picture or may not be read */
+export async function imagesOf(setup: Setup, images: readonly (string | Uint8Array)[]): Promise<readonly Picture[] | undefined> {
+  return images.length === 0 ? undefined : (await import('../../host/run/pictures.ts')).picturesOf(setup, images)
+}
 
 /**
  * `session` returns the conversation that `-c` continues for a named agent. @throws FailureError `usage` when the flags name two

@@ -6,7 +6,7 @@ import { type Lazy, lazy } from '../../kit/lazy.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { OneWriter } from '../../memory/record-writer.ts'
 import { type Agent, createAgent as createRunner } from '../../runtime/create-agent.ts'
-import type { Log, Meter, ModelWindow, Provider } from '../../runtime/port.ts'
+import type { Log, Message, Meter, ModelWindow, Provider } from '../../runtime/port.ts'
 import { createStreamRedactor } from '../../security/redaction/redact.ts'
 import type { ScheduleInChat } from '../../tools/builtin/schedule.ts'
 import type { Budget, Payer } from '../access/cost/budget.ts'
@@ -26,6 +26,7 @@ import type { ToolLimit } from '../toolset/guests/skills/tool-limit.ts'
 import type { ToolRuntimeOptions } from '../toolset/tool-executor.ts'
 import { builtInNames, builtInTools, hasStandingTools, hasTools, warnOfUnknown } from '../toolset/tool-selection.ts'
 import { type Begun, conversationFor } from './find-conversation.ts'
+import type { Pictures } from './pictures.ts'
 import { createPromptBuilder } from './prompt-builder.ts'
 import { createTurns } from './turns.ts'
 
@@ -61,7 +62,8 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const sandbox = wantsShell(setup, tools) ? profile.sandbox(options.sandbox) : undefined
   const asked = options.provider ?? (await profile.provider())
   const window = home.windows.of(await askedModels(setup, asked))
-  const answering = withAnswerRoom(asked, window)
+  const pictures = lazy(async () => (await pictureFiles()).createPictures({ setup, memory, conversationId, tell: options.tell }))
+  const answering = withPictures(withAnswerRoom(asked, window), pictures.get)
   const running: { agent?: Agent; preparing?: Promise<void>; closed?: true } = {}
   const thinking = hasTools(tools) ? whileThinking(answering, prepareTools) : answering
   const prepared = tools.more ? (await executables()).withNamedCalls(thinking) : thinking
@@ -119,7 +121,13 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   const further = config.proofOfDoneModel ? await finderOf(sideModel, config.defaultModel) : undefined
   const agent = await runnerOf(opening, { begun, provider, window, toolRuntime, further, opening: prompts.next })
   running.agent = agent
-  const turns = createTurns({ agent, queue: home.services.turns, most: config.limits.maxTurnsAtOnce, hooks })
+  const turns = createTurns({
+    agent,
+    queue: home.services.turns,
+    most: config.limits.maxTurnsAtOnce,
+    hooks,
+    keep: async (given) => (await pictures.get()).keep(given),
+  })
   const readsUntrusted = async () => void (await home.recorder.add(() => memory.labels.keep(conversationId, ['reads_untrusted'])))
   log('info', 'channel started', { channel: options.channel })
   log('info', 'conversation started', { conversation: conversationId })
@@ -205,6 +213,16 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
       },
     },
   }
+}
+
+const hasPictures = (message: Message) => message.role !== 'assistant' && message.pictures !== undefined
+
+/** Gives the provider the bytes of the pictures in a request. */
+function withPictures(provider: Provider, load: () => Promise<Pictures>): Provider {
+  async function* chat(...[request, signal]: Parameters<Provider['chat']>) {
+    yield* provider.chat((await load()).shownTo(provider, request), signal)
+  }
+  return { ...provider, chat: (request, signal) => (request.messages.some(hasPictures) ? chat : provider.chat)(request, signal) }
 }
 
 /** A model that answers at once needs no preparation. */
@@ -330,9 +348,8 @@ function scheduleIn({ schedules }: RunContext, chat: ChatPlace): ScheduleInChat 
 }
 
 /** Imported on demand: most conversations are short and have no pictures. */
-function sideCalls() {
-  return import('./side-calls.ts')
-}
+const sideCalls = () => import('./side-calls.ts')
+const pictureFiles = () => import('./pictures.ts')
 
 function payerOf({ profile: { setup }, options: { agent, channel } }: RunContext, conversationId: string): Omit<Payer, 'runId'> {
   const { token } = setup.access ?? {}

@@ -139,6 +139,7 @@ function requestFor(picture: Picture, model: string, maxChars: number): ChatRequ
     model,
     maxOutputTokens: Math.max(500, Math.ceil(maxChars / 2)),
     temperature: 0,
+    metadata: { needs: 'pictures' },
   }
 }
 

@@ -2,7 +2,8 @@
 
 import { atEnd } from '../../kit/errors.ts'
 import type { Agent } from '../../runtime/create-agent.ts'
-import type { AgentEvent, Ending } from '../../runtime/event.ts'
+import type { AgentEvent, Ending, PictureRef } from '../../runtime/event.ts'
+import type { Picture } from '../../runtime/port.ts'
 import type { Conversation } from '../api.ts'
 import type { Hooks } from '../toolset/guests/hooks/open-hooks.ts'
 
@@ -14,6 +15,8 @@ type TurnsOptions = {
   /** The limit of simultaneous turns in this process. */
   readonly most: number
   readonly hooks?: Pick<Hooks, 'prompted' | 'interrupt'> | undefined
+  /** Keeps the pictures of a message before its run begins. */
+  readonly keep?: (pictures: readonly Picture[]) => Promise<readonly PictureRef[]>
 }
 
 type RunningTurn = {
@@ -28,7 +31,7 @@ type RunningTurn = {
   ending?: Ending
 }
 
-export function createTurns({ agent, queue, most, hooks }: TurnsOptions): Turns {
+export function createTurns({ agent, queue, most, hooks, keep = async () => [] }: TurnsOptions): Turns {
   const state: { closed: boolean; latest?: RunningTurn; running: boolean } = { closed: false, running: false }
 
   function cancel(by = 'user'): void {
@@ -55,10 +58,12 @@ export function createTurns({ agent, queue, most, hooks }: TurnsOptions): Turns 
     const leave = await queue.enter(most, turn.waiting.signal)
     if (!leave) return yield* givenUp(turn)
     turn.leave = leave
-    const asked = continues ? undefined : await hooks?.prompted(message)
+    const { text, pictures } = typeof message === 'string' ? { text: message } : message
+    const asked = continues ? undefined : await hooks?.prompted(text)
     if (turn.waiting.signal.aborted) return yield* givenUp(turn)
     if (asked && 'refused' in asked) return yield* givenUp(turn, asked.refused)
-    yield* events(turn, agent.run(asked?.message ?? message, continues, allowedTools))
+    const kept = pictures?.length ? await keep(pictures) : undefined
+    yield* events(turn, agent.run(asked?.message ?? text, continues, allowedTools, kept))
   }
 
   async function* events(turn: RunningTurn, running: AsyncGenerator<AgentEvent>): AsyncGenerator<AgentEvent> {

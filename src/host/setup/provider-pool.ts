@@ -60,9 +60,10 @@ type Connecting = Connected & { readonly shared: SharedProviders }
 async function connect(setup: Connecting, name: string, made: ProvidersByName): Promise<Provider> {
   const found = providerNamed(setup.config, name)
   if (!found) throw new ProviderFailure('bad_request', `no provider "${name}" in [providers.models]`)
-  const { settings, longestAnswer } = isWireProvider(found) ? await informed(setup, found) : { settings: found }
+  const { settings, longestAnswer, sees } = isWireProvider(found) ? await informed(setup, found) : { settings: found }
   return createProvider(settings, {
     longestAnswer,
+    sees,
     fetch:
       found.kind === 'plugin'
         ? await setup.shared.plugin(setup, found.plugin)
@@ -165,8 +166,7 @@ async function informed({ config, context, log }: Connecting, found: WireProvide
   const model = modelOf(config, found)
   const known = await factsOf(found, model, await factsFileOf(context.home))
   if (config.limits.maxRunUsd !== undefined && !hasPrices(known)) log('warn', unpriced(found.name, model))
-  const longestAnswer = known.maxOutputTokens?.value
-  return { settings: withFacts(found, known), longestAnswer }
+  return { settings: withFacts(found, known), longestAnswer: known.maxOutputTokens?.value, sees: known.sees?.value }
 }
 
 /** Warns about a limit that cannot be enforced, because it would look effective. */

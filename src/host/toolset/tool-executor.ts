@@ -11,7 +11,7 @@ import type { Memory } from '../../memory/memory.ts'
 import { ruleOfTwo } from '../../runtime/behaviours/guards/egress.ts'
 import type { Change } from '../../runtime/changes.ts'
 import type { Judgement, Proposal, ToolOutcome } from '../../runtime/event.ts'
-import type { Act, AskLine, ChangePorts, Judge, ModelWindow, Question, Tool } from '../../runtime/port.ts'
+import type { Act, AskLine, ChangePorts, Judge, ModelWindow, Picture, Question, Tool } from '../../runtime/port.ts'
 import { resultId } from '../../runtime/request/turn-messages.ts'
 import type { FollowedPath, SandboxKind } from '../../sandbox/contract.ts'
 import { alwaysKey, hostsCovered } from '../../security/always.ts'
@@ -198,7 +198,9 @@ export async function createToolRuntime({
     const all = [...selected, ...found]
     const tools = all.filter(({ name }) => wider.toolsAllow?.includes(name) ?? true)
     const keep = tools.some(({ name }) => name === 'result_read') ? keepResult : undefined
-    const spoken = { log, room, keep, redact: redactor.text, conversationId, timeouts: timeoutsOf(setup, tools) }
+    const keepPicture =
+      results && ((picture: Picture) => results.keepPicture(conversationId, picture, Date.now(), config.memory.resultsMaxBytes))
+    const spoken = { log, room, keep, keepPicture, redact: redactor.text, conversationId, timeouts: timeoutsOf(setup, tools) }
     return { found, all, tools, policy: wider, execute: createExecutor({ tools, ...spoken }) }
   }
 

@@ -3,6 +3,9 @@
 /** About how many bytes of English prose have a token. */
 export const proseBytes = 3.5
 
+/** The tokens of a picture in the usual models; they do not depend on its bytes. */
+export const pictureTokens = 2_000
+
 /** From this many characters without a break, a text may be encoded bytes (base64, hex, digits), whose every character can be a token. */
 const encodedRun = 24
 

@@ -77,6 +77,13 @@ export type AgentOptions = {
   readonly log?: (line: string) => void
 }
 
+/** `images`: what the model sees with the prompt, the path of each (from `cwd`) or its bytes: PNG, JPEG, WebP or GIF. */
+export type TurnExtras = { readonly signal?: AbortSignal; readonly images?: readonly (string | Uint8Array)[] }
+
+export function turnExtrasOf(given: AbortSignal | TurnExtras = {}): TurnExtras {
+  return given instanceof AbortSignal ? { signal: given } : given
+}
+
 export type AskedChanges = ChangeSet & { readonly patch: string }
 
 export type BraidClaw = {
@@ -86,9 +93,9 @@ export type BraidClaw = {
    * Runs one turn. It yields events until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A call that needs
    * approval arrives as `approval_gate`: answer with `approve`, or the question expires after ten minutes. A second turn during a running
    * one yields the error `busy` and ends; a turn after `close` does the same with `closed`.
-   * @throws Error when the configuration, workspace or memory cannot be used; the message says what to do
+   * @throws Error when an image cannot be read, or the configuration, workspace or memory cannot be used; the message says what to do
    */
-  run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent>
+  run(prompt: string, options?: AbortSignal | TurnExtras): AsyncGenerator<AgentEvent>
   /**
    * Adds a thread later: it takes part in the running turn from now on, and in all later turns.
    * @returns undefined when the thread takes part and the record has it on disk, else the reason

@@ -14,7 +14,7 @@ import { modelCallProvider } from '../../providers/model-call.ts'
 import { withUsableReplies } from '../../providers/usable-reply.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
 import type { ModeChange } from '../../runtime/create-agent.ts'
-import type { AgentEvent, Risk } from '../../runtime/event.ts'
+import type { Risk } from '../../runtime/event.ts'
 import type { Provider } from '../../runtime/port.ts'
 import { type PreparedThread, prepareThread } from '../../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../../runtime/threads/thread.ts'
@@ -30,6 +30,7 @@ import {
   executeTool,
   type OwnTool,
   type ProgramParts,
+  turnExtrasOf,
 } from './agent-api.ts'
 import type { WiggumTurn } from './wiggum-agent.ts'
 
@@ -64,7 +65,8 @@ export function conversationAgent(parts: Brought, workspace: string, opening: ()
   const conversation = () => state.inCopy?.conversation() ?? opened.current()?.conversation
   const stops = new Set<AbortController>()
 
-  async function* run(prompt: string, signal?: AbortSignal): AsyncGenerator<AgentEvent> {
+  const run: BraidClaw['run'] = async function* (prompt, options) {
+    const { signal, images = [] } = turnExtrasOf(options)
     if (state.closed) return yield* closedTurn()
     const stop = new AbortController()
     stops.add(stop)
@@ -72,7 +74,9 @@ export function conversationAgent(parts: Brought, workspace: string, opening: ()
       const { host, conversation: current, brought } = await opened.get()
       const both = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal
       state.inCopy = undefined
-      if (state.wiggum === undefined) return yield* current.run(prompt, both)
+      const pictures = images.length > 0 ? await (await import('../../host/run/pictures.ts')).picturesOf(host.setup, images) : []
+      if (state.wiggum === undefined) return yield* current.run({ text: prompt, pictures }, both)
+      if (pictures.length > 0) throw new FailureError('usage', 'images: a turn in wiggum mode takes none; name the files in the prompt')
       const { createWiggumTurn } = await import('./wiggum-agent.ts')
       const asked = { checks, prompt, mode: state.wiggum, signal: both }
       state.inCopy = createWiggumTurn({ host, brought, ...asked })

@@ -1,6 +1,6 @@
 /** Offers the interface of an agent for one that runs in the executable, over its stdio. */
 
-import { type BraidClaw, closedTurn, describeTool, isThread } from '../agent/agent-api.ts'
+import { type BraidClaw, closedTurn, describeTool, isThread, turnExtrasOf } from '../agent/agent-api.ts'
 import { createLink, type RemoteOptions, runTurn, type StartProgram } from './link.ts'
 
 /** Creates an agent in the program that `start` starts; with `cancelEnds`, `cancel` ends the program too. @throws Error as createAgent */
@@ -10,7 +10,10 @@ export function remoteAgent(options: RemoteOptions, start: StartProgram, { cance
   const { known } = link
   return {
     options,
-    async *run(prompt, signal) {
+    async *run(prompt, options) {
+      const { signal, images } = turnExtrasOf(options)
+      if (images?.length)
+        throw new Error('images: an agent in another process takes none; create it with createAgent of "braidclaw" in Bun')
       await state.ending
       yield* state.closed ? closedTurn() : runTurn(link, prompt, signal)
     },

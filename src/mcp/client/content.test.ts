@@ -34,7 +34,10 @@ test.each([
   [{ type: 'resource', resource: { uri: 'a://b', text: 'inside' } }, 'inside'],
   [{ type: 'resource_link', uri: 'a://b', name: 'b' }, '[a resource: "a://b"]'],
   [{ role: 'assistant', content: { type: 'text', text: 'hello' } }, 'assistant: hello'],
-  [{ type: 'audio', mimeType: 'audio/wav', data: 'AAAA' }, '[3 bytes of "audio/wav" are left out: they are no JPEG, PNG or WebP picture]'],
+  [
+    { type: 'audio', mimeType: 'audio/wav', data: 'AAAA' },
+    '[3 bytes of "audio/wav" are left out: they are no JPEG, PNG, WebP or GIF picture]',
+  ],
   [{ type: 'tune' }, '[a block of the unknown type "tune" is left out]'],
   [7, '[a block of the unknown type undefined is left out]'],
 ])('the block %j reads %s', (block, expected) => expect(of([block]).text).toBe(expected))

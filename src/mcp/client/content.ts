@@ -42,7 +42,7 @@ function textOf(block: { readonly [key: string]: unknown }, pictures: Picture[])
   const kind = pictureKind(Buffer.from(base64.slice(0, 64), 'base64'))
   const bytes = Math.floor((base64.length * 3) / 4)
   if (kind === undefined)
-    return `[${bytes} bytes of ${quote(mimeType ?? 'unknown type')} are left out: they are no JPEG, PNG or WebP picture]`
+    return `[${bytes} bytes of ${quote(mimeType ?? 'unknown type')} are left out: they are no JPEG, PNG, WebP or GIF picture]`
   if (pictures.length >= mostPictures || bytes > mostPictureBytes)
     return `[a picture of ${bytes} bytes is left out: at most ${mostPictures} of ${mostPictureBytes} bytes are taken]`
   pictures.push({ type: kind.type, base64: Buffer.from(base64, 'base64').toString('base64') })

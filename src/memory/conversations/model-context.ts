@@ -1,10 +1,11 @@
 /** Builds the messages of a conversation for the model: a summary of older turns, if any, and the newest complete turns that fit. */
 
-import { tokensOf } from '../../kit/content/tokens.ts'
+import { pictureTokens, tokensOf } from '../../kit/content/tokens.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
-import type { Part } from '../../runtime/event.ts'
+import type { Part, PictureRef } from '../../runtime/event.ts'
+import { picturesIn } from '../../runtime/outcome.ts'
 import type { Clock, Message } from '../../runtime/port.ts'
-import { shorteningIn } from '../../runtime/replay/external-entry.ts'
+import { externalOf, shorteningIn } from '../../runtime/replay/external-entry.ts'
 import { type Shortening, shorten } from '../../runtime/request/turn-messages.ts'
 import { type Approval, type Approvals, createApprovals } from '../approval-table.ts'
 import { foreignLine } from '../journal/journal-entry.ts'
@@ -145,7 +146,8 @@ function countTurns(store: Store, conversationId: string): number | undefined {
 }
 
 export function estimateTokens(messages: readonly Message[]): number {
-  return messages.reduce((sum, message) => sum + tokensOf(spelled(message)), 0)
+  const pictures = (message: Message) => (message.role === 'assistant' ? 0 : (message.pictures?.length ?? 0))
+  return messages.reduce((sum, message) => sum + tokensOf(spelled(message)) + pictures(message) * pictureTokens, 0)
 }
 
 /** Includes meta and inputs, because they are sent too. */
@@ -222,7 +224,8 @@ function messagesOfTurn(rows: readonly JournalledTurn[], trims: readonly TrimAt[
   }
   for (const [at, row] of rows.entries()) {
     if (row.role === 'assistant') trimBefore(row.seq)
-    if (row.role === 'user') messages.push({ role: 'user', content: row.content, ...(row.type === 'retry' ? { isEvidence: true } : {}) })
+    if (row.role === 'user')
+      messages.push({ role: 'user', content: row.content, ...(row.type === 'retry' ? { isEvidence: true } : {}), ...picturesOf(row) })
     else if (row.role === 'assistant') messages.push(...replyOf(row, rows, { at, open }))
   }
   trimBefore(Number.POSITIVE_INFINITY)
@@ -252,10 +255,18 @@ function resultsAfter(rows: readonly JournalledTurn[], at: number): ReadonlyMap<
   return new Map(messages.map((message) => [message.callId, message]))
 }
 
-function toolMessage({ content, toolResults }: JournalledTurn): ToolMessage[] {
+function toolMessage(row: JournalledTurn): ToolMessage[] {
+  const { content, toolResults } = row
   const [shown]: unknown[] = JSON.parse(toolResults ?? '[]')
   if (!isObject(shown) || typeof shown.call_id !== 'string' || typeof shown.name !== 'string') return []
-  return [{ role: 'tool', callId: shown.call_id, name: shown.name, content, isError: shown.status !== 'allowed' }]
+  return [{ role: 'tool', callId: shown.call_id, name: shown.name, content, isError: shown.status !== 'allowed', ...picturesOf(row) }]
+}
+
+/** Looks into the body only where it names pictures, which most do not. */
+function picturesOf({ body, type }: JournalledTurn): { pictures?: readonly PictureRef[] } {
+  if (!body.includes('"pictures":[')) return {}
+  const event = externalOf({ seq: 0, kind: 'external', type, body: parseJson(body) })
+  return event?.type === 'run.start' ? picturesIn(event) : event?.type === 'tool.done' ? picturesIn(event.outcome) : {}
 }
 
 /** Returns the parts unchanged from the journal, because a provider requires its own `meta` back byte for byte. */

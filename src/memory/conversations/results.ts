@@ -2,6 +2,8 @@
 
 import { isObject, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
+import type { PictureRef } from '../../runtime/event.ts'
+import type { Picture } from '../../runtime/port.ts'
 import { resultId, resultIdParts, shortInput } from '../../runtime/request/turn-messages.ts'
 import type { Store } from '../store.ts'
 
@@ -48,6 +50,18 @@ export function createResults(store: Store) {
         if (found) return found
       }
       return { ok: false, message: unknown(id) }
+    },
+    /** Keeps the bytes of a picture, which the journal only names; with `keep` of results, and removed as they are. */
+    keepPicture(conversationId: string, { type, base64 }: Picture, at: number, mostBytes: number): PictureRef {
+      const digest = sha256(Buffer.from(base64, 'base64'))
+      this.keep({ runId: conversationId, callId: digest, conversationId, text: base64 }, at, mostBytes)
+      return { type, sha256: digest }
+    },
+    /** Returns a picture of the conversation; undefined when it was removed, or is not the one that was recorded. */
+    picture(conversationId: string, { type, sha256: digest }: PictureRef): Picture | undefined {
+      const row = whole(store, { runId: conversationId, callId: digest })
+      const base64 = row ? new TextDecoder().decode(Bun.zstdDecompressSync(row.packed)) : ''
+      return row && sha256(Buffer.from(base64, 'base64')) === digest ? { type, base64 } : undefined
     },
     /** Returns a line for each call of the conversation that ran, the newest first: id, tool, arguments. */
     list(conversationId: string): string {

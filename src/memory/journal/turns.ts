@@ -45,7 +45,11 @@ export function turnOf(run: RunIdentity, entry: EntryBody, toolOf: (callId: stri
   if (entry.kind === 'external' && entry.type === 'run.start') {
     const [content, continues] = [textOf(body, 'prompt'), textOf(member(body, 'continues'), 'run')]
     if (continues !== '' && content === '') return undefined
-    return turn(run, entry, { role: 'user', content, metadata: { ...pick(body, ['mode']), ...(continues === '' ? {} : { continues }) } })
+    return turn(run, entry, {
+      role: 'user',
+      content,
+      metadata: { ...pick(body, ['mode', 'pictures']), ...(continues === '' ? {} : { continues }) },
+    })
   }
   if (entry.kind === 'external' && (entry.type === 'model.done' || entry.type === 'judged')) return reply(run, entry)
   if (entry.kind === 'external' && entry.type === 'tool.done') return result(run, entry, toolOf)
@@ -75,7 +79,12 @@ function result(run: RunIdentity, entry: EntryBody, toolOf: (callId: string) => 
   const id = textOf(entry.body, 'id')
   const outcome = member(entry.body, 'outcome')
   const shown = { call_id: id, name: toolOf(id) ?? 'unknown', ...pick(outcome, ['status', 'error', 'receipt']) }
-  return turn(run, entry, { role: 'tool', content: modelText(outcome), tool_results: [shown], metadata: pick(outcome, ['metadata']) })
+  return turn(run, entry, {
+    role: 'tool',
+    content: modelText(outcome),
+    tool_results: [shown],
+    metadata: pick(outcome, ['metadata', 'pictures']),
+  })
 }
 
 function refusal(run: RunIdentity, entry: EntryBody, content: string): Turn {

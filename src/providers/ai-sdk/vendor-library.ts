@@ -12,7 +12,8 @@ import type {
 import { errorText } from '../../kit/errors.ts'
 import { isJsonObject, type JsonObject } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
-import { type ChatRequest, type Message, ProviderFailure, type ToolSpec } from '../../runtime/port.ts'
+import { type ChatRequest, type Message, type Picture, ProviderFailure, type ToolSpec } from '../../runtime/port.ts'
+import { picturesOf } from '../sent-messages.ts'
 import { idMaker, portableName } from '../wire/call-arguments.ts'
 import type { DialectRequest, Exchange } from '../wire/exchange.ts'
 import { cut } from '../wire/failure-of-response.ts'
@@ -216,15 +217,22 @@ function schemaOf(tool: ToolSpec): JSONSchema7 {
 }
 
 function messageOf(message: Message): LanguageModelV4Message[] {
-  if (message.role === 'user') return [{ role: 'user', content: [{ type: 'text', text: message.content }] }]
+  if (message.role === 'user')
+    return [{ role: 'user', content: [{ type: 'text', text: message.content }, ...picturesOf(message).map(fileOf)] }]
   if (message.role === 'tool') return [resultMessage(message)]
   const content = message.parts.map(partOf)
   return content.length === 0 ? [] : [{ role: 'assistant', content }]
 }
 
 function resultMessage(message: Extract<Message, { role: 'tool' }>): LanguageModelV4Message {
-  const output = { type: message.isError ? ('error-text' as const) : ('text' as const), value: message.content }
+  const [pictures, { content }] = [picturesOf(message).map(fileOf), message]
+  const text = { type: message.isError ? ('error-text' as const) : ('text' as const), value: content }
+  const output = pictures.length === 0 ? text : { type: 'content' as const, value: [{ type: 'text' as const, text: content }, ...pictures] }
   return { role: 'tool', content: [{ type: 'tool-result', toolCallId: message.callId, toolName: portableName(message.name), output }] }
+}
+
+function fileOf({ type, base64 }: Picture) {
+  return { type: 'file' as const, mediaType: type, data: { type: 'data' as const, data: base64 } }
 }
 
 /** Returns `meta` unchanged: the vendor checks signatures and encrypted reasoning byte for byte. */

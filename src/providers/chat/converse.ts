@@ -1,8 +1,10 @@
 /** Talks to chat.completions: sends one request and reads the answer as a stream of events, or as one document without streaming. */
 
+import { errorText } from '../../kit/errors.ts'
 import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import type { Part } from '../../runtime/event.ts'
 import { type ChatRequest, type Message, ProviderFailure, type ToolSpec } from '../../runtime/port.ts'
+import { picturesOf, withoutPictures, withPicturesAfterResults } from '../sent-messages.ts'
 import { idMaker, portableName } from '../wire/call-arguments.ts'
 import type { DialectRequest, Exchange } from '../wire/exchange.ts'
 import { type ProviderDeps, vendors, type WireConfig } from '../wire/provider-settings.ts'
@@ -17,7 +19,12 @@ export async function converse(talk: DialectRequest): Promise<Exchange> {
   const path = gemma ? '' : '/chat'
   const ask = () =>
     wire.ask(`${baseUrl}${path}/completions`, { method: 'POST', headers: headersFor(config.apiKey), body: body(request, config, quirks) })
-  const again = (error: unknown) => (learnQuirk(error, quirks) ? ask() : Promise.reject(error))
+  const hasPictures = request.metadata?.needs !== 'pictures' && request.messages.some((message) => picturesOf(message).length > 0)
+  const again = (error: unknown) => {
+    const learnt = learnQuirk(error, quirks, hasPictures)
+    if (learnt === 'pictures') deps.log('warn', 'model refused the picture', { provider: name, why: errorText(error) })
+    return learnt === undefined ? Promise.reject(error) : ask()
+  }
   const answer = await ask().catch(again).catch(again)
   const model = request.model || config.model
   const reply = startReply({ provider: name, model, maxBytes, newId: idMaker(request.messages), log: deps.log, readText: gemma?.readText })
@@ -34,16 +41,19 @@ const refusable = {
   max_tokens: /max_completion_tokens/,
   stream_options: /stream_options|include_usage/,
   skip_special_tokens: /skip_special/,
+  pictures: /image|vision|multi-?modal|mmproj/i,
 } as const
 
-/** Returns whether the server refused a member that it was sent; no later request has it. */
-function learnQuirk(error: unknown, quirks: Set<string>): boolean {
+/** Returns the member that the server was sent and refused; no later request has it. */
+function learnQuirk(error: unknown, quirks: Set<string>, hasPictures: boolean): string | undefined {
   const [member] =
-    Object.entries(refusable).find(([name, says]) => !quirks.has(name) && error instanceof ProviderFailure && says.test(error.message)) ??
-    []
-  if (member === undefined || !(error instanceof ProviderFailure) || error.code !== 'bad_request') return false
+    Object.entries(refusable).find(
+      ([name, says]) =>
+        !quirks.has(name) && (hasPictures || name !== 'pictures') && error instanceof ProviderFailure && says.test(error.message),
+    ) ?? []
+  if (member === undefined || !(error instanceof ProviderFailure) || error.code !== 'bad_request') return undefined
   quirks.add(member)
-  return true
+  return member
 }
 
 /** A body with a length, or in chunks, reports a connection error when it breaks off. */
@@ -141,11 +151,12 @@ async function drain(body: Body): Promise<void> {
 
 /** Omits undefined members; the order of the others never changes. */
 export function chatBody(request: ChatRequest, config: WireConfig, quirks: ReadonlySet<string> = new Set()): string {
+  const spoken = quirks.has('pictures') ? withoutPictures(request.messages) : withPicturesAfterResults(request.messages)
   return JSON.stringify({
     model: request.model || config.model,
     [quirks.has('max_tokens') ? 'max_completion_tokens' : 'max_tokens']: request.maxOutputTokens ?? config.maxOutputTokens,
     temperature: request.temperature ?? config.temperature,
-    messages: [...systemMessage(request.systemPrompt), ...request.messages.flatMap(messageOf)],
+    messages: [...systemMessage(request.systemPrompt), ...spoken.flatMap(messageOf)],
     tools: toolsOf(request.tools),
     ...(config.stream === false
       ? {}
@@ -163,7 +174,8 @@ function messageOf(message: Message): object[] {
   return message.parts.length === 0 ? [] : [assistantMessage(message.parts)]
 }
 
-function contentOf({ content, pictures = [] }: Extract<Message, { role: 'user' }>): string | object[] {
+function contentOf(message: Extract<Message, { role: 'user' }>): string | object[] {
+  const [{ content }, pictures] = [message, picturesOf(message)]
   if (pictures.length === 0) return content
   const shown = pictures.map(({ type, base64 }) => ({ type: 'image_url', image_url: { url: `data:${type};base64,${base64}` } }))
   return [{ type: 'text', text: content }, ...shown]

@@ -17,6 +17,8 @@ export type WireConfig = Partial<Values<typeof wireRows>> & {
   readonly maxResponseBytes?: number
   /** The longest answer that the model can give; `maxOutputTokens` is the longest that is asked for. */
   readonly longestAnswer?: number
+  /** The kinds of content that the model takes, if they are known. */
+  readonly sees?: readonly string[] | undefined
 }
 
 /** Reads the prices from a table with the price rows. */

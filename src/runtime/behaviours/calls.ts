@@ -2,7 +2,7 @@
 
 import type { BThread } from '../../kernel/thread.ts'
 import type { Changed, Proposal, RunEvent, ToolReport } from '../event.ts'
-import { dropText, outcomeText } from '../outcome.ts'
+import { dropText, outcomeText, picturesIn } from '../outcome.ts'
 import { broughtBy } from './start-events.ts'
 
 type Phase = 'new' | 'proposed' | 'acting' | 'changed' | 'applying' | 'resolved'
@@ -130,7 +130,7 @@ function changed(state: Calls, { id, outcome, review }: Extract<RunEvent, { type
 function reportOf(state: Calls, { id, outcome }: Extract<RunEvent, { type: 'tool.done' }>): ToolReport | undefined {
   const entry = state.entries.find(({ call }) => call.id === id)
   if (!entry) return undefined
-  return { call: entry.call, ok: outcome.status === 'allowed', text: outcomeText(outcome) }
+  return { call: entry.call, ok: outcome.status === 'allowed', text: outcomeText(outcome), ...picturesIn(outcome) }
 }
 
 function refusedReport({ call, by, reason }: Extract<RunEvent, { type: 'deny' }>): ToolReport {

@@ -48,7 +48,8 @@ const judgement = {
   labels,
 }
 const review = { digest: text, verdict: one('apply', 'ask', 'deny'), rule: text, reason: text, summary: text, count }
-const outcome = { status: one('allowed', 'denied', 'failed'), output: text }
+const pictures = optional(list(shape({ type: text, sha256: text })))
+const outcome = { status: one('allowed', 'denied', 'failed'), output: text, pictures }
 const proposals = list(shape({ call: shape(call), judgement: shape(judgement) }))
 const checks = list(shape({ name: text, tier: count, digest: text }))
 const limits = shape({ checks, maxIterations: count, maxSame: count, until: optional(count) })
@@ -90,7 +91,7 @@ function isShortening(body: unknown): body is Shortening {
 
 /** The fields that the program reads of each event. */
 const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
-  'run.start': shape({ prompt: text, mode: one('structured', 'wiggum'), at: count, model: text, labels, continues, wiggum }),
+  'run.start': shape({ prompt: text, mode: one('structured', 'wiggum'), at: count, model: text, labels, continues, wiggum, pictures }),
   'model.done': shape({ parts: list(part), proposals, usage: shape({ inputTokens: count, outputTokens: count }), model: text }),
   'model.fail': shape({ code: text, message: text }),
   'context.trimmed': isTrim,

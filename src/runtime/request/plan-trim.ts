@@ -83,7 +83,8 @@ function savings({ turn, runId, readable, sizeOf }: TrimOptions, from: number, u
   return turn.slice(from, until).flatMap((message) => {
     if (message.role !== 'tool') return []
     const line = resultLine(message, { call: calls.get(message.callId), runId, readable })
-    const tokens = line.length < message.content.length ? sizeOf(message) - sizeOf({ ...message, content: line }) : 0
+    const { pictures, ...rest } = message
+    const tokens = pictures || line.length < message.content.length ? sizeOf(message) - sizeOf({ ...rest, content: line }) : 0
     return tokens > 0 ? [{ callId: message.callId, tokens }] : []
   })
 }

@@ -1,6 +1,6 @@
 /** Holds the messages of one run, and makes each request fit into the window of its model. */
 
-import { tokensOf } from '../../kit/content/tokens.ts'
+import { pictureTokens, tokensOf } from '../../kit/content/tokens.ts'
 import type { RunEvent, Trim } from '../event.ts'
 import type { ChatRequest, Message, ModelWindow, Redact, SummariseTurn } from '../port.ts'
 import { callList, materialOf, planTrim, type TrimPlan, total } from './plan-trim.ts'
@@ -27,9 +27,8 @@ const fullShare = 0.7
 const goalShare = 0.4
 /** The messages get at least this share of the window, however long the system prompt and the tools are. */
 const leastShare = 0.1
-/** A message has this many tokens besides its text, and a picture so many. */
+/** A message has this many tokens besides its text. */
 const frameTokens = 8
-const pictureTokens = 2_000
 /** An emoji has three tokens and two characters. */
 const mostTokensACharacter = 1.5
 /** The text for a summary has at most this many characters for each token of the window. */
@@ -172,5 +171,5 @@ function textOf(message: Message): string {
 }
 
 function picturesOf(message: Message): number {
-  return message.role === 'user' ? (message.pictures?.length ?? 0) : 0
+  return message.role === 'assistant' ? 0 : (message.pictures?.length ?? 0)
 }

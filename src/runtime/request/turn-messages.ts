@@ -4,6 +4,7 @@ import { canonical } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { flat } from '../../kit/text.ts'
 import type { Call, RunEvent, Trim } from '../event.ts'
+import { picturesIn } from '../outcome.ts'
 import type { Message } from '../port.ts'
 
 /**
@@ -13,12 +14,19 @@ import type { Message } from '../port.ts'
 export function messagesOf(event: RunEvent): Message[] {
   switch (event.type) {
     case 'run.start':
-      return event.continues ? [] : [{ role: 'user', content: event.prompt }]
+      return event.continues ? [] : [{ role: 'user', content: event.prompt, ...picturesIn(event) }]
     case 'model.done':
     case 'judged':
       return [{ role: 'assistant', parts: event.parts }]
     case 'observe':
-      return event.results.map(({ call, ok, text }) => ({ role: 'tool', callId: call.id, name: call.name, content: text, isError: !ok }))
+      return event.results.map(({ call, ok, text, ...more }) => ({
+        role: 'tool',
+        callId: call.id,
+        name: call.name,
+        content: text,
+        isError: !ok,
+        ...picturesIn(more),
+      }))
     case 'retry':
       return [{ role: 'user', content: event.evidence, isEvidence: true }]
     default:
@@ -33,11 +41,11 @@ export type Shortening = Pick<Trim, 'lines' | 'summary' | 'readable'>
 export function shorten(messages: readonly Message[], { lines, summary, readable }: Shortening, runId: string): Message[] {
   const chosen = new Set(lines)
   const calls = callsIn(messages)
-  const short = afterTrim(messages).map((message) =>
-    message.role === 'tool' && chosen.has(message.callId)
-      ? { ...message, content: resultLine(message, { call: calls.get(message.callId), runId, readable }) }
-      : message,
-  )
+  const short = afterTrim(messages).map((message) => {
+    if (message.role !== 'tool' || !chosen.has(message.callId)) return message
+    const { pictures: _, ...rest } = message
+    return { ...rest, content: resultLine(message, { call: calls.get(message.callId), runId, readable }) }
+  })
   if (summary === undefined) return short
   return [...short.slice(0, summary.from), { role: 'user', content: summaryText(summary, readable) }, ...short.slice(summary.until)]
 }

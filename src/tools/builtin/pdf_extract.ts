@@ -6,7 +6,8 @@ import type { PdfDeps } from '../pdf-reader.ts'
 import { fail, recordSandbox, refused, type ToolKind, textOr } from '../tool-kind.ts'
 
 const maxFileBytes = 64 * 1024 * 1024
-const [usualPages, mostPages] = [50, 200]
+const usualPages = 50
+export const mostPages = 200
 
 const parameters = {
   type: 'object',

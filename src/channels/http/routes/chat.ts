@@ -5,15 +5,13 @@ import type { Conversation, Host } from '../../../host/api.ts'
 import { claimMark } from '../../../host/contract/claim-mark.ts'
 import { eventStream, json, route } from '../../../http/api.ts'
 import type { AgentEvent, Ending } from '../../../runtime/event.ts'
-import { conversationId, ending, type Gateway, type GatewayApi, messageText, onApproval, onDisconnect, snake, toTurn } from '../gateway.ts'
+import { ending, type Gateway, type GatewayApi, messageText, picturesOf, snake, toTurn, turnMembers } from '../gateway.ts'
 import { plainEvents, streamTurn } from '../open-conversations.ts'
 
 const request = z.strictObject({
   message: messageText,
-  conversation_id: z.optional(conversationId),
+  ...turnMembers,
   stream: z.boolean().optional().openapi({ description: 'Answer as POST /run does; default: what the header Accept wants' }),
-  on_disconnect: z.optional(onDisconnect),
-  on_approval: z.optional(onApproval),
 })
 const usage = z.object({
   input_tokens: z.int(),
@@ -58,12 +56,17 @@ export function chatRoutes(app: GatewayApi, { openConversations, host }: Gateway
     async (c) => {
       const {
         message,
+        images,
         conversation_id,
         stream = wantsEvents(c.req.header('accept')),
         on_disconnect = 'continue',
         on_approval = stream ? 'wait' : 'end',
       } = c.req.valid('json')
-      const turn = { ...toTurn(c, message, conversation_id), onApproval: on_approval, onDisconnect: on_disconnect }
+      const turn = {
+        ...toTurn(c, message, { conversationId: conversation_id, pictures: await picturesOf(images) }),
+        onApproval: on_approval,
+        onDisconnect: on_disconnect,
+      }
       if (stream) return streamTurn(openConversations, { ...turn, ...plainEvents })
       const notes = createTurnNotes()
       const { conversation, ending } = await openConversations.turn({ ...turn, show: notes.show })

@@ -5,11 +5,14 @@ import type { Conversation, Past } from '../../../host/api.ts'
 import { eventStream, json, route } from '../../../http/api.ts'
 import type { EventStream } from '../../../http/event-stream.ts'
 import { errorResponse, HttpError } from '../../../http/http-error.ts'
+import { isObject } from '../../../kit/json.ts'
 import { createId } from '../../../kit/sha256.ts'
+import { count } from '../../../kit/text.ts'
 import type { AgentEvent, Ending } from '../../../runtime/event.ts'
 import { endingNote } from '../../../runtime/history-text.ts'
-import type { Message } from '../../../runtime/port.ts'
-import { type Gateway, type GatewayApi, toTurn } from '../gateway.ts'
+import { picturesIn } from '../../../runtime/outcome.ts'
+import type { Message, Picture } from '../../../runtime/port.ts'
+import { type Gateway, type GatewayApi, picturesOf, toTurn } from '../gateway.ts'
 import { openAiFields, type StreamedTurn, streamTurn, type TurnDone, type TurnRequest } from '../open-conversations.ts'
 
 const model = z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })
@@ -51,8 +54,8 @@ export function openAiRoutes(app: GatewayApi, { openConversations, setup }: Gate
     async (c) => {
       const request = c.req.valid('json')
       const head = { id: newId('chatcmpl'), created: Math.floor(Date.now() / 1000), model: knownModel(setup, request.model) }
-      const { prompt, past } = turnInputOf(request)
-      const turn = { ...toTurn(c, prompt), past, onApproval: 'end', onDisconnect: request.on_disconnect ?? 'cancel' } as const
+      const { prompt, pictures, past } = await turnInputOf(request)
+      const turn = { ...toTurn(c, prompt, { pictures }), past, onApproval: 'end', onDisconnect: request.on_disconnect ?? 'cancel' } as const
       if (request.stream)
         return streamTurn(openConversations, { ...turn, ...chunksOf(head, request.stream_options?.include_usage ?? false) })
       const { text, done, failure } = await wholeAnswer(openConversations, turn)
@@ -161,7 +164,7 @@ const completionRequest = z.looseObject({
 })
 type CompletionRequest = z.infer<typeof completionRequest>
 
-type TurnInput = { readonly prompt: string; readonly past: Past }
+type TurnInput = { readonly prompt: string; readonly pictures: readonly Picture[]; readonly past: Past }
 
 export const noTools = 'the tools of the agent stay inside it and run here, behind its gate; a client cannot bring its own'
 /** Lists parameters that ask for something that only the agent itself decides; the request is refused when one is present and not empty. */
@@ -173,7 +176,7 @@ const refused: { readonly [name: string]: string } = {
 }
 
 /** @throws HttpError 400 that names the parameter */
-function turnInputOf(request: CompletionRequest): TurnInput {
+function turnInputOf(request: CompletionRequest): Promise<TurnInput> {
   assertNone(request, refused)
   if ((request.n ?? 1) !== 1) throw unsupported('n', 'n: one answer at a time; leave it out')
   assertPlainText('response_format', request.response_format)
@@ -198,7 +201,13 @@ export function assertPlainText(param: string, format: unknown): void {
 type List = 'messages' | 'input'
 
 /** One message of a client, or a call of one of its own tools, or the result of such a call. `callId`: of the call that it is the result of. */
-export type Said = { readonly role: string; readonly text: string; readonly calls?: readonly PastCall[]; readonly callId?: string }
+export type Said = {
+  readonly role: string
+  readonly text: string
+  readonly images?: readonly string[]
+  readonly calls?: readonly PastCall[]
+  readonly callId?: string
+}
 type PastCall = { readonly id: string; readonly name: string; readonly input: string }
 
 /** @throws HttpError 400 that names the message */
@@ -207,7 +216,8 @@ export function saidIn(message: CompletionRequest['messages'][number], list: Lis
   const known = ['system', 'developer', 'user', 'assistant', 'tool', 'function']
   if (!known.includes(role))
     throw unsupported(list, `${list}.${at}: the role ${JSON.stringify(role)} is not known here; use ${known.slice(0, -1).join(', ')}`)
-  const text = textOf(content, list, at)
+  const images = role === 'user' && Array.isArray(content) ? content.filter((part) => imageUrl(part) !== undefined) : []
+  const text = textOf(images.length > 0 && Array.isArray(content) ? content.filter((part) => !images.includes(part)) : content, list, at)
   if (role === 'function' || role === 'tool') {
     const callId = role === 'tool' ? tool_call_id : name
     if (callId) return { role: 'tool', text, callId }
@@ -219,37 +229,43 @@ export function saidIn(message: CompletionRequest['messages'][number], list: Lis
     input: used?.arguments ?? custom?.input ?? '',
   }))
   const older = function_call ? [{ id: function_call.name, name: function_call.name, input: function_call.arguments }] : []
-  return { role, text, calls: [...calls, ...older] }
+  return { role, text, images: images.flatMap((part) => imageUrl(part) ?? []), calls: [...calls, ...older] }
 }
 
 /**
  * Splits what was said into the last message and what came before. The tools of the client do not exist here, so a past call of one is part of
  * the text of the assistant, and its result part of the next message of the user. @throws HttpError 400
  */
-export function historyOf(said: readonly Said[], list: List): TurnInput {
+export async function historyOf(said: readonly Said[], list: List): Promise<TurnInput> {
   const last = said.at(-1)
-  if (last?.callId === undefined && (last?.role !== 'user' || last.text.trim() === ''))
+  if (last?.callId === undefined && (last?.role !== 'user' || (last.text.trim() === '' && !last.images?.length)))
     throw unsupported(list, `${list}: the last one must be of the user and not empty, or the result of a call`)
   const names = new Map(said.flatMap(({ calls = [] }) => calls.map(({ id, name }) => [id, name] as const)))
-  const spoken: { isUser: boolean; text: string; isResult: boolean }[] = []
-  for (const { role, text, calls = [], callId } of said) {
+  const spoken: { isUser: boolean; text: string; isResult: boolean; images: readonly string[] }[] = []
+  for (const { role, text, images = [], calls = [], callId } of said) {
     const isResult = callId !== undefined
     const lines = calls.map(({ id, name, input }) => `[The client's own tool ${name} was called (${id}) with: ${input}]`)
     const result = isResult ? [`[The client's own tool ${names.get(callId) ?? '(unnamed)'} returned (${callId}):]`] : []
-    const all = [...result, ...(text === '' ? [] : [text]), ...lines].join('\n')
+    const words = text.trim() === '' && images.length > 0 ? `[${count(images.length, 'picture')}]` : text
+    const all = [...result, ...(words === '' ? [] : [words]), ...lines].join('\n')
     const before = spoken.at(-1)
     if (isSystem(role) || (role === 'assistant' && all === '')) continue
     const isUser = role !== 'assistant'
     const isOne = before?.isUser === isUser && (isUser ? before.isResult : calls.length > 0)
-    if (before && isOne) Object.assign(before, { text: `${before.text}${isUser ? '\n\n' : '\n'}${all}`, isResult })
-    else spoken.push({ isUser, text: all, isResult })
+    if (before && isOne)
+      Object.assign(before, { text: `${before.text}${isUser ? '\n\n' : '\n'}${all}`, isResult, images: [...before.images, ...images] })
+    else spoken.push({ isUser, text: all, isResult, images })
   }
-  const prompt = spoken.pop()?.text ?? ''
-  const history = spoken.map(
-    ({ isUser, text }): Message => (isUser ? { role: 'user', content: text } : { role: 'assistant', parts: [{ type: 'text', text }] }),
+  const { text: prompt = '', images } = spoken.pop() ?? {}
+  const pictures = await picturesOf(images, list)
+  const history = await Promise.all(
+    spoken.map(async ({ isUser, text, images }): Promise<Message> => {
+      if (!isUser) return { role: 'assistant', parts: [{ type: 'text', text }] }
+      return { role: 'user', content: text, ...picturesIn({ pictures: await picturesOf(images, list) }) }
+    }),
   )
   const system = said.filter(({ role }) => isSystem(role)).map(({ text }) => text)
-  return { prompt, past: { history, ...(system.length > 0 ? { soul: system.join('\n\n') } : {}) } }
+  return { prompt, pictures, past: { history, ...(system.length > 0 ? { soul: system.join('\n\n') } : {}) } }
 }
 
 function isSystem(role: string): boolean {
@@ -259,6 +275,11 @@ function isSystem(role: string): boolean {
 export function textOf(content: z.infer<typeof message>['content'], list: List, at: number): string {
   if (typeof content === 'string') return content
   return (content ?? []).map((part) => partOf(part, list, at)).join('')
+}
+
+function imageUrl({ type, image_url: given }: { readonly type: string; readonly image_url?: unknown }): string | undefined {
+  const url = isObject(given) ? given.url : given
+  return (type === 'image_url' || type === 'input_image') && typeof url === 'string' ? url : undefined
 }
 
 function partOf({ type, ...part }: { readonly type: string; readonly [field: string]: unknown }, list: List, at: number): string {

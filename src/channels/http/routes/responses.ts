@@ -61,8 +61,8 @@ export function responseRoutes(app: GatewayApi, { openConversations, setup }: Ga
     async (c) => {
       const request = c.req.valid('json')
       const head = headOf(request, knownModel(setup, request.model))
-      const { prompt, past } = turnInputOf(request)
-      const turn = { ...toTurn(c, prompt), past, onApproval: 'end', onDisconnect: request.on_disconnect ?? 'cancel' } as const
+      const { prompt, pictures, past } = await turnInputOf(request)
+      const turn = { ...toTurn(c, prompt, { pictures }), past, onApproval: 'end', onDisconnect: request.on_disconnect ?? 'cancel' } as const
       if (request.stream) return streamTurn(openConversations, { ...turn, ...responseEvents(head) })
       const { text, done, failure } = await wholeAnswer(openConversations, turn)
       return failure ?? c.json(endOf(head, text, done), 200)

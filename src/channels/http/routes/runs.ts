@@ -11,12 +11,12 @@ import {
   type Gateway,
   type GatewayApi,
   messageText,
-  onApproval,
-  onDisconnect,
   orMissingLater,
+  picturesOf,
   runId,
   snake,
   toTurn,
+  turnMembers,
 } from '../gateway.ts'
 import { plainEvents, streamTurn } from '../open-conversations.ts'
 
@@ -117,12 +117,7 @@ function toUndone(done: Undone) {
   return done.ok ? { ...done } : { ...done, conflicts: done.conflicts.map((conflict) => ({ ...conflict })) }
 }
 
-const request = z.strictObject({
-  prompt: messageText,
-  conversation_id: z.optional(conversationId),
-  on_disconnect: z.optional(onDisconnect),
-  on_approval: z.optional(onApproval),
-})
+const request = z.strictObject({ prompt: messageText, ...turnMembers })
 const cancelled = z.object({ run_id: z.string(), cancelled: z.literal(true) })
 
 /** Answers POST /run with the events of one turn as they happen, and POST /runs/{id}/cancel. */
@@ -141,9 +136,9 @@ export function runRoutes(app: GatewayApi, { openConversations, host }: Gateway)
       },
     }),
     async (c) => {
-      const { prompt, conversation_id, on_disconnect = 'continue', on_approval = 'wait' } = c.req.valid('json')
+      const { prompt, images, conversation_id, on_disconnect = 'continue', on_approval = 'wait' } = c.req.valid('json')
       return streamTurn(openConversations, {
-        ...toTurn(c, prompt, conversation_id),
+        ...toTurn(c, prompt, { conversationId: conversation_id, pictures: await picturesOf(images) }),
         ...plainEvents,
         onDisconnect: on_disconnect,
         onApproval: on_approval,

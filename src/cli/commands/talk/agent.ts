@@ -16,7 +16,7 @@ import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { quote } from '../../../kit/text.ts'
 import { command, type Flags, type Given, spelled } from '../../args/command.ts'
 import { pasteable } from '../../args/resolve-command.ts'
-import { acceptance, checkFlags, conversationOf, formatOf, messageOf, turnFlags, wiggumFlags } from '../../args/turn-flags.ts'
+import { acceptance, checkFlags, conversationOf, formatOf, imagesOf, messageOf, turnFlags, wiggumFlags } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
 import { isUnanswered, noteOffline } from '../../offline-notice.ts'
 import type { Confiner } from './confined-channel.ts'
@@ -65,6 +65,7 @@ export const agent = command({
     ['', 'a conversation in the terminal'],
     ['-m "What files are in this project?"', 'one turn'],
     ['-c -m "And the largest?"', 'continue the latest conversation'],
+    ['--image shot.png -m "What is wrong here?"', 'the model sees the picture'],
     ['--continue-turn', 'continue the turn that a crash, a stop or a limit ended'],
     ['--require-proof -m "mend the tests"', 'the answer may claim only what the turn proves'],
     ['--attempts 3 -m "make the tests pass"', 'three attempts side by side; compare them and keep one'],
@@ -83,6 +84,8 @@ export const agent = command({
     const given = { ...flagsGiven, message: text }
     const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
     if (given.control) return forControlPlane(context, given)
+    if (given.image && [given.attempts, given.continueTurn, given.confined, given.wiggum].some((each) => each !== undefined))
+      throw usageError('--image belongs to one message; leave out --wiggum, --attempts, --continue-turn and --confined')
     if (given.wiggum) return (await wiggumCommand()).wiggum(context, given)
     const alone = wiggumOnly.find((name) => given[name] !== undefined)
     if (alone !== undefined) throw usageError(`${spelled(alone)} belongs to --wiggum`)
@@ -176,16 +179,27 @@ async function oneTurn(
   const latest = flags.continue || (flags.continueTurn && flags.resume === undefined)
   const which = conversationOf({ ...flags, continue: latest }, activeAgent?.session)
   const format = formatOf(flags)
+  const pictures = await imagesOf(setup, flags.image ?? [])
   const tell = format === 'text' ? { tell: tellOnStderr(setup.context) } : {}
   const options = { channel: 'cli', ...tell, ...activeAgent?.request, ...acceptance(flags) }
-  const channel = createQuestionChannel({ setup, which, options, format, prompt, sayUsage: true, renderer, ...(ask ? { ask } : {}) })
+  const channel = createQuestionChannel({
+    setup,
+    which,
+    options,
+    format,
+    prompt,
+    pictures,
+    sayUsage: true,
+    renderer,
+    ...(ask ? { ask } : {}),
+  })
   await runChannel(setup, confiner?.around(channel, setup) ?? channel)
   return channel.exitCode() ?? exitCodes.error
 }
 
 async function converse(talk: Talk): Promise<void> {
   const { createTerminalChannel } = await import('../../../channels/terminal/conversation-loop.ts')
-  const channel = createTerminalChannel(conversingOf(talk))
+  const channel = createTerminalChannel({ ...conversingOf(talk), pictures: await imagesOf(talk.setup, talk.flags.image ?? []) })
   await runChannel(talk.setup, talk.confiner?.around(channel, talk.setup) ?? channel)
 }
 

@@ -64,7 +64,7 @@ function conversationWith(agent: BraidClaw, { config }: CliSetup): Conversation 
     async *run(prompt, signal) {
       closing.turn = Promise.withResolvers()
       using _end = atEnd(() => closing.turn?.resolve())
-      yield* agent.run(prompt, signal)
+      yield* agent.run(typeof prompt === 'string' ? prompt : prompt.text, signal)
     },
     interrupted: async () => 'a confined agent does not continue an interrupted turn',
     commands: async () => undefined,

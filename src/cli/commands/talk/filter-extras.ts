@@ -1,7 +1,5 @@
 /** Reads the flags of the filter that a plain question does not have: attachments, templates, options of the model, the form of the answer. */
 
-import { readFileSync, statSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { type AnswerForm, createAnswerForm, readSchema, schemaInstruction } from '../../../channels/filter/answer-form.ts'
 import { systemTextOf } from '../../../channels/filter/system-text.ts'
 import { tellOnStderr } from '../../../channels/terminal/audience.ts'
@@ -11,8 +9,9 @@ import { stdinKind } from '../../../channels/terminal/tty.ts'
 import { type ProviderConfig, reachableProviders } from '../../../config/config.ts'
 import { rowsOfKind } from '../../../config/table.ts'
 import { check } from '../../../config/text/check.ts'
+import { bytesOf } from '../../../host/run/pictures.ts'
 import { pictureKind } from '../../../kit/content/picture-kind.ts'
-import { attempt, errnoOf } from '../../../kit/errors.ts'
+import { attempt } from '../../../kit/errors.ts'
 import { camel, type Row } from '../../../kit/settings.ts'
 import { didYouMean, quote } from '../../../kit/text.ts'
 import type { FilterFlags } from '../../args/filter-flags.ts'
@@ -25,13 +24,17 @@ export type Extras = {
   readonly form: AnswerForm | undefined
   /** Tells whether the question may be empty. */
   readonly asksByItself: boolean
-  /** Returns the question with the attachments, and the system prompt of the template. */
-  filled(input: string): { readonly prompt: string; readonly system?: string | undefined }
+  /** Returns the question with the attached texts, and the system prompt of the template. */
+  filled(input: string, texts: readonly string[]): { readonly prompt: string; readonly system?: string | undefined }
+  /** Reads the attachments, with the rules of file_read. @throws CliExit and FailureError `usage` */
+  attachments(setup: CliSetup): Attachments
   /** Returns the system prompt with what the answer must look like. */
   instructed(system: string): string
   /** Returns the setup with the options of the model. */
   configured(setup: CliSetup): CliSetup
 }
+
+type Attachments = { readonly texts: readonly string[]; readonly pictures: readonly Uint8Array[] }
 
 /** @throws CliExit 2 and FailureError `usage` before anything is asked */
 export async function readExtras(context: CliContext, given: FilterFlags): Promise<Extras> {
@@ -45,12 +48,13 @@ export async function readExtras(context: CliContext, given: FilterFlags): Promi
   const flags: FilterFlags = { ...defined({ model, schema, extract, extractLast }), ...given }
   const params = pairsOf('--param', param)
   const shape = schemaOf(context, flags)
-  const texts = attachment.map((path) => attached(context, path))
+  const paths = attachment.filter(isFile)
   return {
     flags,
     form: formFor(context, flags, shape),
-    asksByItself: template.prompt !== undefined || texts.length > 0,
-    filled(input) {
+    asksByItself: template.prompt !== undefined || paths.length > 0,
+    attachments: (setup) => attachmentsOf(setup, paths),
+    filled(input, texts) {
       const { prompt, system } = templates?.fillTemplate(template, input, params) ?? { prompt: input }
       return { prompt: [prompt, ...texts].filter((text) => text !== '').join('\n\n'), system }
     },
@@ -92,38 +96,30 @@ function formFor(context: CliContext, flags: FilterFlags, schema: ReturnType<typ
   return createAnswerForm({ schema, block, saysUsage: usage, streams: !isWhole, note: tellOnStderr(context) })
 }
 
-const mostBytes = 32 * 1024 * 1024
-
-/** Returns the text of an attachment below its name. Stdin is read with the question. */
-function attached({ cwd }: CliContext, path: string): string {
+/** Stdin is read with the question. */
+function isFile(path: string): boolean {
   if (path === '-' && stdinKind() !== 'data') throw usageError('-a - is stdin, and nothing is piped in')
-  if (path === '-') return ''
   if (/^[a-z][a-z+.-]+:\/\//i.test(path))
     throw usageError(`-a ${path}: addresses are not fetched; fetch it first: curl ADDRESS | braidclaw -a -`)
-  const wrong = (why: string) => usageError(`-a ${quote(path)} ${why}`)
-  try {
-    const stat = statSync(resolve(cwd, path))
-    if (stat.isDirectory()) throw wrong('is a folder; name a file in it')
-    if (stat.size > mostBytes) throw wrong(`has ${stat.size} bytes; at most 32 MiB are sent`)
-    return `${path}:\n${textOrPicture(path, readFileSync(resolve(cwd, path)))}`
-  } catch (error) {
-    const code = errnoOf(error)
-    if (code === undefined) throw error
-    throw wrong(code === 'ENOENT' ? 'does not exist' : `cannot be read (${code})`)
-  }
+  return path !== '-'
 }
 
-/** @throws CliExit 2 for a picture, and for what is neither text nor a picture */
-export function textOrPicture(name: string, bytes: Uint8Array): string {
-  const text = textOf(bytes)
-  if (text !== undefined) return text.trimEnd()
-  if (pictureKind(bytes)) return pictureFrom(name, bytes)
+function attachmentsOf(setup: CliSetup, paths: readonly string[]): Attachments {
+  const [texts, pictures]: [string[], Uint8Array[]] = [[], []]
+  for (const path of paths) {
+    const bytes = bytesOf(setup, path, '-a')
+    const text = textOf(bytes)
+    if (text === undefined) pictures.push(pictureIn(`-a ${quote(path)}`, bytes))
+    else texts.push(`${path}:\n${text.trimEnd()}`)
+  }
+  return { texts, pictures }
+}
+
+/** Returns the bytes. @throws CliExit 2 when they are neither text nor a picture */
+export function pictureIn(name: string, bytes: Uint8Array): Uint8Array {
+  if (pictureKind(bytes)) return bytes
   const advice = 'convert it (iconv -f latin1 -t utf-8), or let the agent read the file itself'
   throw usageError(`${name} is not UTF-8 text and no picture, so nothing was sent; ${advice}`)
-}
-
-function pictureFrom(name: string, _bytes: Uint8Array): never {
-  throw usageError(`${name} is a picture; pictures: not yet`)
 }
 
 /** Names of other programs for the settings of a provider. */

@@ -16,7 +16,7 @@ import { sayWhere } from '../../../host/setup/workspace-folder.ts'
 import { type Arguments, command, spelled } from '../../args/command.ts'
 import { type FilterFlags, filterFlags, hasExtras } from '../../args/filter-flags.ts'
 import { pasteable } from '../../args/resolve-command.ts'
-import { acceptance, conversationOf, formatOf, messageOf } from '../../args/turn-flags.ts'
+import { acceptance, conversationOf, formatOf, imagesOf, messageOf } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
 import type { Extras } from './filter-extras.ts'
@@ -54,10 +54,12 @@ export const filter = command({
       throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
     const agentProfile = agentProfileOf(setup)
     const own = await systemOf({ setup, flags, agentProfile })
-    const input = await promptOf(context, flags, { words, extras })
-    const { prompt, system = own } = extras?.filled(input) ?? { prompt: input }
+    const { texts, pictures } = extras?.attachments(setup) ?? { texts: [], pictures: [] }
+    const images = [...(flags.image ?? []), ...pictures]
+    const input = await promptOf(context, flags, { words, extras, images })
+    const { prompt, system = own } = extras?.filled(input, texts) ?? { prompt: input }
     const said = extras?.instructed(flags.system === undefined ? system : own) ?? system
-    const code = await answer({ setup, flags, agentProfile, prompt, system: said, form: extras?.form })
+    const code = await answer({ setup, flags, agentProfile, prompt, images, system: said, form: extras?.form })
     const failure = extras?.form?.failure()
     if (failure !== undefined) throw new CliExit(exitCodes.error, `error: ${failure}`)
     if (code !== 0) throw new CliExit(code)
@@ -76,12 +78,16 @@ function assertModelName({ model }: FilterFlags, words: readonly string[]): void
   )
 }
 
-type Input = { readonly words: readonly string[]; readonly extras: Extras | undefined }
+/** A picture on stdin is added to `images`. */
+type Input = { readonly words: readonly string[]; readonly extras: Extras | undefined; readonly images: (string | Uint8Array)[] }
 
-async function promptOf(context: CliContext, { model }: FilterFlags, { words, extras }: Input): Promise<string> {
+async function promptOf(context: CliContext, { model }: FilterFlags, { words, extras, images }: Input): Promise<string> {
   const hint = model === undefined ? '' : `; -m names the model here (${model})`
   const advice = `give a message, or pipe text in${hint}`
-  const binary = async (bytes: Uint8Array) => (await loadExtras()).textOrPicture('stdin', bytes)
+  const binary = async (bytes: Uint8Array) => {
+    images.push((await loadExtras()).pictureIn('stdin', bytes))
+    return ''
+  }
   const source = { advice, isOptional: extras?.asksByItself, binary }
   const prompt = await messageOf({ ...(words.length > 0 ? { message: words.join(' ') } : {}), ...source }, context)
   if (prompt !== undefined) return prompt
@@ -98,17 +104,21 @@ async function systemOf({ setup, flags: { system }, agentProfile }: Asking): Pro
   return text
 }
 
-type AnswerOptions = Asking & Readonly<Record<'prompt' | 'system', string>> & { readonly form: Extras['form'] }
+type AnswerOptions = Asking &
+  Readonly<Record<'prompt' | 'system', string>> & {
+    readonly form: Extras['form'] | undefined
+    readonly images: readonly (string | Uint8Array)[]
+  }
 
 async function answer(question: AnswerOptions): Promise<number> {
-  const { setup, flags, agentProfile, prompt, form } = question
+  const { setup, flags, agentProfile, prompt, form, images } = question
   noteOffline(setup)
   if (flags.tools !== undefined) sayWhere(setup)
   if (flags.tools !== undefined || flags.toolBackend !== undefined) {
     const code = await (await import('../../../channels/filter/tool-backend.ts')).runExternalLoop({
       ...question,
       backend: flags.toolBackend,
-      odd: oddWithBackend(flags),
+      odd: images.length > 0 ? '--image' : oddWithBackend(flags),
       model: flags.model,
       sandbox: flags.sandbox,
       tools: flags.tools,
@@ -131,6 +141,7 @@ async function answer(question: AnswerOptions): Promise<number> {
     options: { channel: 'filter', ...tell, ...request, agent: runAgent(agentProfile) },
     format,
     prompt,
+    pictures: await imagesOf(setup, images),
     ...(ask ? { ask } : {}),
     renderer: form?.renderer ?? (format === 'text' ? renderWhole : undefined),
     again: form?.again,

@@ -23,7 +23,7 @@ import { CliExit, exitCodes } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
 import { confinedFlags, confinerOf } from './confined-flags.ts'
 
-const { outputFormat: _, json: __, ...turn } = turnFlags satisfies Flags
+const { outputFormat: _, json: __, image: ___, ...turn } = turnFlags satisfies Flags
 const flags = { ...turn, ...confinedFlags } as const satisfies Flags
 
 export const stdio = command({
