@@ -123,7 +123,7 @@ describe('2: usage', () => {
 
   test('no words at all: the help for a person, an error for a script', async () => {
     using at = nest()
-    const { code, stdout } = await at.terminal([], [], limit)
+    const { code, stdout } = await at.terminal([], [['Connect one now?', 'n\r']], limit)
     expect(code).toBe(2)
     expect(stdout).toContain('braidclaw help all')
     expect(await at.run([], limit)).toEqual({ code: 2, stdout: '', stderr: 'error: nothing to answer: give a message, or pipe text in\n' })

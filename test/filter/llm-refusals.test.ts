@@ -29,8 +29,8 @@ describe('refused before a model is asked, with nothing on stdout', () => {
     [['-a', 'https://example.org/a.png'], 'addresses are not fetched'],
     [['-a', 'missing.txt'], '"missing.txt" does not exist'],
     [['-a', '.'], 'is a folder'],
-    [['-a', 'shot.png'], 'shot.png is a picture; pictures: not yet'],
-    [['-a', 'program'], 'program is not UTF-8 text and no picture'],
+    [['-a', '.env'], 'a file that is not read'],
+    [['-a', 'program'], '"program" is not UTF-8 text and no picture'],
     [['-a', '-'], '-a - is stdin, and nothing is piped in'],
     [['-t', 'sumary'], 'no template "sumary"; did you mean "summary"?'],
     [['-t', '../summary'], 'does not exist'],
@@ -69,7 +69,7 @@ describe('refused before a model is asked, with nothing on stdout', () => {
   })
 
   test.each([
-    ['a picture', png, 'stdin is a picture; pictures: not yet'],
+    ['a broken picture', png, 'it is a broken PNG picture'],
     ['a program', new Uint8Array([0x7f, 0x45, 0x4c, 0x46, 2, 1, 0, 0, 0xff]), 'stdin is not UTF-8 text and no picture'],
     ['NUL bytes', new Uint8Array([97, 0, 98, 0]), 'stdin is not UTF-8 text and no picture'],
   ])('on stdin: %s', async (_, stdin, says) => {

@@ -59,6 +59,19 @@ function stopping(fake: Fake) {
   return { fake, [Symbol.dispose]: () => fake.stop() }
 }
 
+test('the filter sends pictures of -a and of stdin, with the words', async () => {
+  const [dialect] = dialects
+  using far = stopping(startFake(() => sends(dialect?.events({ text: ['Two.'] }) ?? [])))
+  using home = nest()
+  configured(home, far.fake, 'openai-compatible')
+  writeFileSync(join(home.workspace, 'a.png'), png())
+  const picture = await jpeg()
+  const { code, stdout } = await home.run(['filter', '-a', 'a.png', 'how many?'], { stdin: picture })
+  expect([code, stdout]).toEqual([0, 'Two.\n'])
+  for (const bytes of [png(), picture]) expect(far.fake.asked[0]?.text).toContain(base64(bytes))
+  expect(far.fake.asked[0]?.text).toContain('how many?')
+})
+
 test('a model that takes only text gets a note in place of the picture, and the person one line', async () => {
   const [dialect] = dialects
   using far = stopping(startFake(() => sends(dialect?.events({ text: ['Hm.'] }) ?? [])))

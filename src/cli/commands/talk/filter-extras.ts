@@ -1,5 +1,6 @@
 /** Reads the flags of the filter that a plain question does not have: attachments, templates, options of the model, the form of the answer. */
 
+import { readFileSync } from 'node:fs'
 import { type AnswerForm, createAnswerForm, readSchema, schemaInstruction } from '../../../channels/filter/answer-form.ts'
 import { systemTextOf } from '../../../channels/filter/system-text.ts'
 import { tellOnStderr } from '../../../channels/terminal/audience.ts'
@@ -107,7 +108,9 @@ function isFile(path: string): boolean {
 function attachmentsOf(setup: CliSetup, paths: readonly string[]): Attachments {
   const [texts, pictures]: [string[], Uint8Array[]] = [[], []]
   for (const path of paths) {
-    const bytes = bytesOf(setup, path, '-a')
+    // A shell passes a pipe of its own so, and no rule is about it.
+    const isPipe = /^\/(?:dev|proc\/self)\/fd\/\d+$/.test(path)
+    const bytes = isPipe ? readFileSync(path) : bytesOf(setup, path, '-a')
     const text = textOf(bytes)
     if (text === undefined) pictures.push(pictureIn(`-a ${quote(path)}`, bytes))
     else texts.push(`${path}:\n${text.trimEnd()}`)
