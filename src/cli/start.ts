@@ -61,7 +61,7 @@ async function run(context: CliContext, words: readonly string[]): Promise<numbe
   const foreign = mayBeForeign(commands, filterFlags, words) ? { neighbours: (await loadHelp()).neighbours } : {}
   const meaning = resolveCommand(commands, filterFlags, words, { stdin: stdinKind(), ...foreign })
   if (meaning.kind === 'run') return runCommand(context, meaning.row, meaning.words)
-  if (words.length === 0) {
+  if (words.length === 0 && stdinKind() === 'terminal') {
     const connected = await (await import('./commands/home/onboard.ts')).offerModel(context)
     if (connected) return run(connected, ['agent'])
   }

@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { channelRows } from '../channels/list.ts'
+import { providerNamed } from './config.ts'
 import { defaultConfigToml } from './config-text.ts'
 import { describeStep, initHome } from './init.ts'
 import { proposeProviders } from './known-providers.ts'
@@ -213,4 +214,15 @@ test('OLLAMA_HOST in every form people use, and nothing for nonsense', () => {
   ])
   expect(proposeProviders({ LMSTUDIO_HOST: 'box' })[0]?.baseUrl).toBe('http://box:1234/v1')
   expect([' ', 'ftp://x', 'http://u:p@h', 'a b'].map(url)).toEqual([undefined, undefined, undefined, undefined])
+})
+
+test('a vendor of the table needs its key alone; a server of this machine counts more than the later ones, and each address can be moved', () => {
+  for (const name of ['gemini', 'groq', 'mistral', 'deepseek', 'xai']) {
+    const [key, address] = [`${name.toUpperCase()}_API_KEY`, `${name.toUpperCase()}_BASE_URL`]
+    const config = configOf({ env: { [key]: 'sk-SECRET-0123' } })
+    expect([config.defaultProvider, providerNamed(config, name)]).toMatchObject([name, { kind: 'openai-compatible', apiKeyEnv: key }])
+    expect(proposeProviders({ [key]: 'x', [address]: 'http://127.0.0.1:9/v1/' })[0]?.baseUrl).toBe('http://127.0.0.1:9/v1')
+    expect(proposeProviders({ [key]: 'x', [address]: 'http://me:pw@host' })).toEqual([])
+  }
+  expect(proposeProviders({ GEMINI_API_KEY: 'x', OLLAMA_HOST: 'box' }).map(({ name }) => name)).toEqual(['ollama', 'gemini'])
 })

@@ -63,3 +63,13 @@ test('what is kept is read again, for its owner alone; another of that name take
 test.each(['', 'a b', 'a\nb', "a'b", 'ä', 'a\u001b[0m'])('%j is no key', (text) => {
   expect(isKey(text)).toBe(false)
 })
+
+test('a file that cannot be read is not replaced, and a removed key goes in every spelling', () => {
+  mkdirSync(join(path(), '..'), { recursive: true })
+  writeFileSync(path(), new Uint8Array([0xff, 0xfe, 0x41]))
+  expect(() => keepKey(path(), 'A_KEY', 'sk-1')).toThrow('is not valid UTF-8')
+  expect(readFileSync(path()).length).toBe(3)
+  writeFileSync(path(), "# mine\nexport A_KEY='1'\n A_KEY=2\nBA_KEY=3\n")
+  keepKey(path(), 'A_KEY')
+  expect(readFileSync(path(), 'utf8')).toBe('# mine\nBA_KEY=3\n')
+})

@@ -7,7 +7,7 @@ import { type Clock, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { startDeadline } from './wire/deadline.ts'
 import { openWire } from './wire/exchange.ts'
 import { vendorHosts } from './wire/facts/model-facts.ts'
-import { baseUrlOf, keyHint, type ProviderDeps, vendors, type WireConfig } from './wire/provider-settings.ts'
+import { baseUrlOf, defaults, keyHint, type ProviderDeps, vendors, type WireConfig } from './wire/provider-settings.ts'
 
 export type Probe =
   | { readonly ok: true; readonly ms: number; readonly model: string; readonly text: string }
@@ -43,14 +43,11 @@ export type Models =
   | { readonly ok: true; readonly models: readonly ServerModel[] }
   | { readonly ok: false; readonly failure: { readonly code: FailureCode; readonly message: string } }
 
-/** Some servers list thousands of models, each with a description. */
-const maxListBytes = 16 * 1_048_576
-
 /** Returns the models in the order of the server. Answers within 10 s or `total_timeout_s`, whichever is shorter. */
 export async function listModels(name: string, config: WireConfig, deps: ProviderDeps): Promise<Models> {
   const totalS = Math.min(config.totalTimeoutS ?? 10, 10)
   const deadline = startDeadline({ provider: name, signal: new AbortController().signal, totalS, idleS: totalS, deps })
-  const limits = { provider: name, deadline, maxBytes: maxListBytes }
+  const limits = { provider: name, deadline, maxBytes: defaults.maxResponseBytes }
   const headers = config.apiKey ? vendors[config.kind].headers(config.apiKey) : {}
   const base = baseUrlOf(config) ?? ''
 

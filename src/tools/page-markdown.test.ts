@@ -6,6 +6,7 @@ const at = 'https://example.org/docs/page'
 describe('a page that would take seconds, or the stack', () => {
   test.each([
     ['20,000 nested elements', '<div>'.repeat(20_000)],
+    ['101 nested quotations, which repeat each line', `${'<blockquote>'.repeat(101)}${'x<br>'.repeat(1_000)}`],
     ['20,000 elements', '<p>x'.repeat(20_000)],
     ['a million brackets', '<'.repeat(1_000_000)],
     ['more than a MiB', 'x'.repeat(1_048_577)],
@@ -40,8 +41,9 @@ test('the article is left of a page, with its title, its tables and code, and li
 })
 
 test('a page without an article is kept whole; a base address counts', () => {
-  const list = '<li><a href="x">One</a> <li><a href="/y">Two</a>'
+  const list =
+    '<li><a href="x">One</a> <li><a href="/y">Two</a> <li><a href="javascript:x()">Three</a> <li><a href="data:text/html,x">Four</a>'
   expect(pageMarkdown(`<head><base href="https://b.org/z/"></head><ul>${list}</ul>`, at)).toBe(
-    '-   [One](https://b.org/z/x)\n-   [Two](https://b.org/y)',
+    '-   [One](https://b.org/z/x)\n-   [Two](https://b.org/y)\n-   Three\n-   Four',
   )
 })

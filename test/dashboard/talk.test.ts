@@ -3,8 +3,10 @@
 import { test as always, expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { browserOfFile, hasBrowser, say } from '../support/browser.ts'
+import { countingModel } from '../support/counting-model.ts'
 import { gateway } from '../support/gateway.ts'
 import { needs } from '../support/needs.ts'
+import { png } from '../support/picture.ts'
 import { isDeep } from '../support/tier.ts'
 import { call, everyTool, home, scripted } from '../support/turns.ts'
 import { unknownQuestion } from '../support/window-questions.ts'
@@ -229,3 +231,40 @@ if (needs('bwrap'))
     await shown.waitFor({ state: 'detached' })
     expect(complaints).toEqual([])
   })
+
+test('a picture is attached or pasted, can be removed, and goes with the message', async () => {
+  using model = countingModel()
+  using at = home(model.config)
+  await using server = await gateway(at, ['--model', 'fake/m'])
+  await using visit = await open(server, { at: 'talk' })
+  const { page, complaints } = visit
+  const file = { name: 'a.png', mimeType: 'image/png', buffer: Buffer.from(png()) }
+  const attach = page.getByLabel('Attach pictures')
+  await attach.setInputFiles([file, file])
+  await page.getByRole('button', { name: 'Remove 2 attached' }).click()
+  await attach.setInputFiles([file])
+  await page.getByLabel('Message').evaluate(
+    (area, bytes) => {
+      const clipboardData = new DataTransfer()
+      clipboardData.items.add(new File([new Uint8Array(bytes)], 'b.png', { type: 'image/png' }))
+      area.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }))
+    },
+    [...png({ width: 9 })],
+  )
+  await page.getByRole('button', { name: 'Remove 2 attached' }).waitFor()
+  if (process.env.SHOT) await page.screenshot({ path: process.env.SHOT })
+  await page.getByLabel('Message').fill('What is it?')
+  await page.getByRole('button', { name: 'Send' }).click()
+  await page.getByText('One two three.').waitFor()
+  const shown = (bytes: Uint8Array) => ({
+    type: 'image_url',
+    image_url: { url: `data:image/png;base64,${Buffer.from(bytes).toString('base64')}` },
+  })
+  expect(model.asked.at(-1)?.messages.at(-1)?.content).toEqual([
+    { type: 'text', text: 'What is it?' },
+    shown(png()),
+    shown(png({ width: 9 })),
+  ] as never)
+  expect(await page.getByRole('button', { name: /attached/ }).count()).toBe(0)
+  expect(complaints).toEqual([])
+})

@@ -22,7 +22,6 @@ describe('refused before a model is asked, with nothing on stdout', () => {
     [['--schema', 'first name int'], '"first name int" is not a field'],
     [['--schema', ' '], '--schema is empty'],
     [['--schema', 'missing.json'], '--schema "missing.json" looks like a file, and there is none'],
-    [['--schema', 'a', '--schema-multi', 'b'], 'two schemas'],
     [['--schema', 'a', '-x'], 'pass one'],
     [['--schema', 'a', '--output-format', 'stream-json'], '--schema has no stream; use --json'],
     [['--schema', 'a', '--tools', 'default', '--tool-backend', 'bash'], '--schema means nothing with the tool backend "bash"'],
@@ -41,8 +40,8 @@ describe('refused before a model is asked, with nothing on stdout', () => {
     ],
     [['-t', 'summary', '--param', 'voice'], 'write NAME=VALUE in one word'],
     [['-t', 'summary', '-p', 'voice', 'GlaDOS'], '-p is the question here; a variable of the template: --param voice=VALUE'],
-    [['-t', 'odd'], 'no key "promt"; did you mean "prompt"?'],
-    [['-t', 'torn'], 'torn.toml:1: '],
+    [['-t', 'odd'], 'unknown key "promt"; did you mean "prompt"?'],
+    [['-t', 'torn'], 'torn.yaml: '],
     [['-t', 'bomb'], 'bomb.yaml: '],
     [['--param', 'a=b'], 'name one with -t'],
     [['-o', 'temperature', '0.5'], 'write NAME=VALUE in one word, such as -o temperature=…'],
@@ -58,7 +57,7 @@ describe('refused before a model is asked, with nothing on stdout', () => {
     writeFileSync(join(at.workspace, 'shot.png'), png)
     withTemplate(at, 'summary.yaml', 'system: Summarise in the voice of $voice\n')
     withTemplate(at, 'odd.yaml', 'promt: hi\n')
-    withTemplate(at, 'torn.toml', 'prompt = \n')
+    withTemplate(at, 'torn.yaml', 'prompt: [\n')
     withTemplate(
       at,
       'bomb.yaml',

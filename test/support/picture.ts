@@ -21,11 +21,11 @@ export function png({ width = 4, height = 3, noise }: Shape = {}): Uint8Array {
 }
 
 /** Returns a PNG of some hundred bytes whose header claims a huge canvas. */
-export function bomb(): Uint8Array {
+export function bomb(side: number): Uint8Array {
   const bytes = Buffer.from(png())
   const head = Buffer.from(bytes.subarray(16, 29))
-  head.writeUInt32BE(30_000, 0)
-  head.writeUInt32BE(30_000, 4)
+  head.writeUInt32BE(side, 0)
+  head.writeUInt32BE(side, 4)
   return Buffer.concat([bytes.subarray(0, 8), chunk('IHDR', head), bytes.subarray(33)])
 }
 

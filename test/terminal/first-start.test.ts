@@ -162,3 +162,15 @@ test('docs/models.md names the variables and the model of every provider that ne
   })
   expect(missing).toEqual([])
 })
+
+test('nothing is offered to one turn, to a dumb terminal, and to who chose the offline helper', async () => {
+  using at = nest()
+  const offered = async (words: readonly string[], answers: Typed, env = {}) =>
+    (await at.terminal(words, answers, { env })).stdout.includes('Connect one')
+  expect(await offered(['agent', '-m', 'hello'], [])).toBe(false)
+  expect(await offered(['agent'], [['> ', '\u0004']], { TERM: 'dumb' })).toBe(false)
+  at.config('default_provider = "local"\n')
+  expect(await offered(['agent'], [['> ', '\u0004']])).toBe(false)
+  at.config('default_provider = 3\n')
+  expect(await offered([], [])).toBe(false)
+})

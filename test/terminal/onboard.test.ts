@@ -257,22 +257,33 @@ describe('what goes wrong is said, and the question comes again', () => {
     expect([code, stdout.includes('does not say which models it has'), stdout.includes('server/mine answered in')]).toEqual([0, true, true])
   })
 
-  test('ten thousand models are searched without a wait', async () => {
+  test('ten thousand models are searched without a wait; the name of one beyond them is typed', async () => {
     using at = nest()
     const many = startFake(
       ({ path }) =>
         path.endsWith('/models')
-          ? Response.json({ data: Array.from({ length: 12_000 }, (_, n) => ({ id: `vendor/model-${n}`, description: 'x'.repeat(200) })) })
+          ? Response.json({
+              data: Array.from({ length: 12_000 }, (_, n) => ({
+                id: `vendor/model-${String(n).padStart(5, '0')}`,
+                description: 'x'.repeat(200),
+              })),
+            })
           : sends(dialects[0]?.events({ text: ['Hello.'] }) ?? []),
       { questions: true },
     )
-    const answers = [
+    const start = [
       ['Which model should', 'ano\r'],
       ['What is its address', `${many.url}\r`],
-      ['type to search', 'model-4321\r'],
     ] as const
-    const { code, stdout } = await at.terminal(['onboard'], answers)
+    const inList = await at.terminal(['onboard'], [...start, ['type to search', 'model-04321\r']])
+    const beyond = [
+      ['type to search', 'model-11999\r'],
+      ['As the server spells it', 'vendor/model-11999\r'],
+    ] as const
+    const typed = await at.terminal(['onboard'], [...start, ...beyond])
     many.stop()
-    expect([code, stdout.includes('server/vendor/model-4321 answered in')]).toEqual([0, true])
+    expect([inList.code, inList.stdout.includes('server/vendor/model-04321 answered in')]).toEqual([0, true])
+    const says = ['As the server spells it', 'server/vendor/model-11999 answered in'].map((text) => typed.stdout.includes(text))
+    expect([typed.code, ...says]).toEqual([0, true, true])
   })
 })

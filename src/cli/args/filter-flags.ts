@@ -10,7 +10,6 @@ const extraFlags = {
   param: { type: 'text', many: true, about: 'A value for a variable of the template: NAME=VALUE' },
   option: { type: 'text', short: 'o', many: true, about: 'A setting of the model for this call: temperature=0.2, max_tokens=500' },
   schema: { type: 'text', about: 'Print JSON of this schema: JSON Schema as a text or a file, or "name, age int, bio: a short text"' },
-  schemaMulti: { type: 'text', about: 'As --schema, for a list of such objects: {"items": [...]}' },
   extract: { type: 'boolean', short: 'x', about: 'Print only the first fenced code block; without one, the whole answer' },
   extractLast: { type: 'boolean', also: 'xl', about: 'Print only the last fenced code block' },
   noStream: { type: 'boolean', about: 'Print the answer when it is whole, at a terminal too' },

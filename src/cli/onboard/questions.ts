@@ -42,7 +42,7 @@ export type Asking = {
   readonly models: (candidate: Candidate) => Promise<Models>
 }
 
-/** The names shown to people, in the order of the list; what stands behind them is the table of known providers. */
+/** The names shown to people, in the order of the list. The table of known providers holds addresses, variables and models. */
 const labels: { readonly [name: string]: string } = {
   openai: 'OpenAI',
   anthropic: 'Anthropic',
@@ -59,7 +59,7 @@ const labels: { readonly [name: string]: string } = {
   local: 'The offline helper (no language model)',
 }
 
-/** Most lists are shorter; a longer one is cut, since nobody reads it. */
+/** Limits the list; the name of a model beyond it can be typed. */
 const maxModels = 10_000
 
 /** Undefined: the offline helper. @throws Cancelled */
@@ -91,7 +91,7 @@ export async function askForProvider(asking: Asking): Promise<Candidate | undefi
       ...(proposal.apiKeyEnv === undefined ? [{ value: 'address', label: 'Change the address' } as const] : []),
       { value: 'again', label: 'Try once more' },
       { value: 'other', label: 'Choose another provider' },
-      { value: 'name', label: 'Go on: I know the name of a model' },
+      { value: 'name', label: 'Continue: I know the name of a model' },
     ])
     if (next === 'other') return askForProvider(asking)
     if (next === 'name') return withModel(candidate, [], asking)
@@ -216,7 +216,7 @@ export function createPrompts(printer: Pick<Printer, 'editor'>) {
 
   return {
     choose,
-    /** Lets the user pick one of many by typing a part of its name; the last one always stays in sight of the search. */
+    /** Lets the user pick one of many by typing a part of its name; a choice with an empty value matches everything. */
     pick: async (message: string, choices: readonly Choice<string>[]): Promise<string> =>
       answered(
         await autocomplete<string>({

@@ -44,7 +44,7 @@ export function unsetInToml(text: string, key: string): string {
   return text.slice(0, begin) + (rest.startsWith('#') ? rest : '') + text.slice(end)
 }
 
-/** Tells whether `after` says what `before` says, but for this key, and for it `value`. Undefined: the key is not set. */
+/** Tells whether the texts differ only in this key, which has `value` in `after`. Undefined: the key is not set there. */
 export function differsOnlyIn(key: string, { before, after, value }: { before: string; after: string; value?: string }): boolean {
   const others = leaves(readToml(before).data).filter(([path]) => path !== key && !path.startsWith(`${key}.`))
   const own = value === undefined ? [] : leaves(readToml(`x = ${value}`).data).map(([path, is]) => [key + path.slice(1), is] as const)

@@ -250,3 +250,21 @@ test('no more is kept than the newest million tokens', () => {
   expect(readsOf(look)).toBe(6)
   expect(readsOf(look)).toBeGreaterThan(0)
 })
+
+test('a later turn names the pictures of a question and of a result, and counts their tokens', () => {
+  const { external, intent, finished } = recorder()
+  const [asked, read] = [{ type: 'image/png', sha256: 'a'.repeat(64) } as const, { type: 'image/gif', sha256: 'b'.repeat(64) } as const]
+  external(runOf(1), { ...startedWith('look'), pictures: [asked] })
+  external(runOf(1), replied([{ type: 'call', ...callOf('a') }]))
+  intent(runOf(1), acting(callOf('a')))
+  external(runOf(1), { type: 'tool.done', id: 'a', outcome: { status: 'allowed', output: 'a picture', pictures: [read] } })
+  external(runOf(1), replied([{ type: 'text', text: 'done' }]))
+  finished(runOf(1), finish, '')
+  const { messages, estimatedTokens } = memoryStage.memory.context('conversation-1', 10_000)
+  expect(messages.flatMap((message) => ('pictures' in message ? [[message.role, message.pictures]] : []))).toEqual([
+    ['user', [asked]],
+    ['tool', [read]],
+  ])
+  expect(estimatedTokens).toBeGreaterThan(4_000)
+  expect(memoryStage.memory.context('conversation-1', 4_000).omittedTurns).toBe(1)
+})

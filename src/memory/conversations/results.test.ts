@@ -127,3 +127,19 @@ test('a later turn sees a trimmed turn as its model saw it last', () => {
     expect.stringContaining('output of c'),
   ])
 })
+
+test('a picture is kept once for a conversation, found only there and unaltered, and goes with the conversation', () => {
+  turn(1, 'seen')
+  const picture = { type: 'image/png', base64: Buffer.from('not really a picture').toString('base64') } as const
+  const kept = [1, 2].map(() => results.keepPicture('conversation-1', picture, stage.clock.now++, 1_000_000))
+  expect(kept[0]).toEqual({ type: 'image/png', sha256: sha256('not really a picture') })
+  expect(results.use().count).toBe(1)
+  const [ref = { type: 'image/png', sha256: '' }] = kept
+  expect(results.picture('conversation-2', ref)).toBeUndefined()
+  expect(results.picture('conversation-1', ref)).toEqual(picture)
+  expect(results.find('conversation-1', `conversation-1.${ref.sha256}`).ok).toBe(false)
+  stage.memory.store.sql<never, [Uint8Array]>('UPDATE results SET packed = ?').run(Bun.zstdCompressSync('AAAA'))
+  expect(results.picture('conversation-1', ref)).toBeUndefined()
+  stage.memory.conversations.delete('conversation-1', () => stage.memory.note('conversation.deleted', {}))
+  expect(results.use().count).toBe(0)
+})

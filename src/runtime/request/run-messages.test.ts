@@ -321,3 +321,21 @@ test('random turns: a model refuses for length at most once, none is lost, and e
     expect([seed, replay().divergence, replay().ended]).toEqual([seed, undefined, true])
   }
 })
+
+test('old pictures of results go first when a turn is trimmed, the newest stays, and a replay agrees', async () => {
+  const picture = (at: number) => ({ type: 'image/png', sha256: String(at).repeat(64) }) as const
+  let acted = 0
+  const act: Script['act'] = async () => ({ status: 'allowed', output: 'a picture', pictures: [picture(acted++)] })
+  const { requests, trims, replay, agent } = await run({ replies: rounds(6), window: windowOf(10_000), act })
+  const shown = ({ messages }: ChatRequest) =>
+    messages
+      .flatMap((message) => (message.role === 'tool' ? (message.pictures ?? []) : []))
+      .map((each) => 'sha256' in each && each.sha256[0])
+  expect([agent.ending()?.code, trims.length > 0]).toEqual(['answered', true])
+  for (const [at, request] of requests.entries()) {
+    expect(shown(request).length).toBeLessThanOrEqual(3)
+    if (at > 0) expect(shown(request).at(-1)).toBe(String(at - 1))
+  }
+  const replayed = replay()
+  expect([replayed.divergence, replayed.ended]).toEqual([undefined, true])
+})

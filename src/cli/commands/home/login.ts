@@ -42,23 +42,16 @@ export const login = command({
   exits: [130],
   async run(context, { stdin = false, list = false, json = false }, { provider }) {
     if (list) return printKeys(context, json)
-    const row = await rowFor(context, provider)
-    const name = row.variable
+    const { provider: of, variable: name } = await rowFor(context, provider)
     if (!isKeyName(name))
-      throw usageError(
-        `the key of ${row.provider} is read from ${name}, and only names that end in _KEY or _TOKEN can be stored; export it`,
-      )
-    if (!stdin && (!isTerminal(0) || !isTerminal(1)))
-      throw usageError('login asks for the key and needs a terminal; in scripts use --stdin')
+      throw usageError(`${of} reads its key from ${name}; only names that end in _KEY or _TOKEN can be stored, so export it`)
+    if (!stdin && !(isTerminal(0) && isTerminal(1)))
+      throw usageError('login needs a terminal, where it asks for the key; in scripts use --stdin')
     const value = stdin ? (await Bun.stdin.text()).trim() : await askHidden(createPrompts(context.process.stdout))
     if (!isKey(value)) throw usageError('stdin holds no key; a key is one word, without spaces and quotes')
     await storeKey(context, { name, value })
-    say(
-      context,
-      json,
-      { provider: row.provider, variable: name, stored: true },
-      `the key of ${row.provider} is kept in ${homePaths(context.home).keys}`,
-    )
+    const fact = { provider: of, variable: name, stored: true }
+    context.process.stdout.write(json ? `${JSON.stringify(fact)}\n` : `the key of ${of} is kept in ${homePaths(context.home).keys}\n`)
     if (isExported(name)) context.process.stderr.write(`note: ${name} is set in the environment and counts more\n`)
   },
 })
@@ -69,21 +62,13 @@ export const logout = command({
   examples: [['openai', 'removes the stored key']],
   exits: [130],
   async run(context, { json = false }, { provider }) {
-    const row = await rowFor(context, provider, true)
-    const name = row.variable
-    const stays = isExported(name)
-    if (!row.stored && !stays) throw commandError(`no key of ${row.provider} is stored; see: braidclaw login --list`)
-    if (row.stored) await storeKey(context, { name })
-    say(
-      context,
-      json,
-      { provider: row.provider, variable: name, stored: false },
-      row.stored ? `the key of ${row.provider} is removed` : `no key of ${row.provider} is stored`,
-    )
-    if (stays)
-      context.process.stderr.write(
-        `note: ${name} is still set in the environment, and ${row.provider} answers with it; run: unset ${name}\n`,
-      )
+    const { provider: of, variable: name, stored, environment } = await rowFor(context, provider, true)
+    if (!stored && !environment) throw commandError(`no key of ${of} is stored; see: braidclaw login --list`)
+    if (stored) await storeKey(context, { name })
+    const says = stored ? `the key of ${of} is removed` : `no key of ${of} is stored`
+    context.process.stdout.write(`${json ? JSON.stringify({ provider: of, variable: name, stored: false }) : says}\n`)
+    if (environment)
+      context.process.stderr.write(`note: ${name} is still set in the environment, so ${of} keeps a key; run: unset ${name}\n`)
   },
 })
 
@@ -122,8 +107,8 @@ async function rowFor(context: CliContext, wanted: string | undefined, onlyStore
   const found = rows.find(({ provider }) => provider === wanted)
   if (found) return found
   if (wanted !== undefined && knownProvider(wanted, {})) throw usageError(`${wanted} needs no key`)
-  if (wanted !== undefined)
-    throw usageError(`no provider ${quote(wanted)} reads a key${didYouMean(wanted, names) || `; there are: ${names.join(', ')}`}`)
+  const there = `; there are: ${names.join(', ')}`
+  if (wanted !== undefined) throw usageError(`no provider ${quote(wanted)} reads a key${didYouMean(wanted, names) || there}`)
   const choices = rows.flatMap(({ provider: value, stored }) => (stored || !onlyStored ? [{ value, label: value }] : []))
   if (choices.length === 0) throw usageError('no key is stored')
   if (!isTerminal(0) || !isTerminal(1)) throw usageError(`name a provider: ${choices.map(({ value }) => value).join(', ')}`)
@@ -136,8 +121,4 @@ function printKeys(context: CliContext, json: boolean): void {
     environment ? `set in the environment${stored ? ', which counts more than the stored one' : ''}` : stored ? 'stored' : 'not set'
   const lines = rows.map((row) => `${row.provider.padEnd(20)} ${row.variable.padEnd(24)} ${where(row)}`)
   printList(context, { items: rows, json, lines, none: 'no provider needs a key' })
-}
-
-function say({ process: { stdout } }: CliContext, json: boolean, fact: object, text: string): void {
-  stdout.write(json ? `${JSON.stringify(fact)}\n` : `${text}\n`)
 }

@@ -49,10 +49,10 @@ export const onboard = command({
 
 /**
  * Offers in one line to connect a model where only the offline helper would answer; a configuration with errors gets no offer.
- * @returns the context to go on with; undefined after a no
+ * @returns the context to continue with; undefined after a no
  */
 export async function offerModel(context: CliContext): Promise<CliContext | undefined> {
-  const setup = isTerminal(0) && isTerminal(1) ? attempt(() => loadSetup(context)) : undefined
+  const setup = isTerminal(0) && isTerminal(1) && context.env.TERM !== 'dumb' ? attempt(() => loadSetup(context)) : undefined
   if (!setup || !isUnanswered(setup)) return undefined
   using interrupt = onInterrupt(() => {})
   const line = await terminalPrompt(context)?.('No model is connected yet. Connect one now? [Y/n] ', interrupt.signal)

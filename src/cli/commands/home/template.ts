@@ -4,33 +4,27 @@ import { rmSync } from 'node:fs'
 import { readSchema } from '../../../channels/filter/answer-form.ts'
 import { findTemplate, readTemplate, templatesIn, writeTemplate } from '../../../channels/filter/template.ts'
 import { runEditor } from '../../../channels/terminal/approval-prompt.ts'
-import type { CliContext } from '../../../channels/terminal/context.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { cut, flat } from '../../../kit/text.ts'
-import { command, type Flags } from '../../args/command.ts'
+import { command } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { commandError, usageError } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
 
 const nameArgument = { name: { type: 'text', about: 'The name of the template', complete: 'templates' } } as const
 
-const newFlags = {
-  system: { type: 'text', short: 's', about: 'Its system prompt' },
-  model: { type: 'text', short: 'm', about: 'The model it asks: provider/model' },
-  schema: { type: 'text', about: 'The schema of its answer, as with --schema' },
-  extract: { type: 'boolean', short: 'x', about: 'Print only the first fenced code block of its answer' },
-} as const satisfies Flags
-
 export const create = command({
-  flags: newFlags,
+  flags: {
+    system: { type: 'text', short: 's', about: 'Its system prompt' },
+    model: { type: 'text', short: 'm', about: 'The model it asks: provider/model' },
+    schema: { type: 'text', about: 'The schema of its answer, as with --schema' },
+    extract: { type: 'boolean', short: 'x', about: 'Print only the first fenced code block of its answer' },
+  },
   args: {
     name: { type: 'text', about: 'Letters, digits, "-" and "_"' },
     prompt: { type: 'text', optional: true, about: 'The prompt; $input is the question, $NAME a variable, $$ a dollar sign' },
   },
-  examples: [
-    ['summary -s "Summarise in one line"', 'used as: braidclaw -t summary < notes.txt'],
-    ["recipe 'A recipe with $ingredients, as in $country'", 'used as: braidclaw -t recipe --param country=France …'],
-  ],
+  examples: [['summary -s "Summarise in one line"', 'used as: braidclaw -t summary < notes.txt']],
   run(context, template, { name, prompt }) {
     if (prompt === undefined && Object.keys(template).length === 0)
       throw usageError(`a template needs a prompt or a system prompt: braidclaw template new ${name} -s "Summarise in one line"`)
@@ -43,49 +37,35 @@ export const list = command({
   flags: jsonFlag,
   examples: [['', 'names, and how each begins']],
   run(context, { json = false }) {
-    const items = templatesIn(context.home).map((each) => ({ ...each, about: aboutOf(each.path, context) }))
-    const lines = items.map(({ name, about }) => `${name.padEnd(16)}  ${about}`)
+    const items = templatesIn(context.home).map((each) => ({
+      ...each,
+      begins: cut(flat(findTemplate(each.path, context).text.trim()), 100),
+    }))
+    const lines = items.map(({ name, begins }) => `${name.padEnd(16)}  ${begins}`)
     printList(context, { items, json, lines, none: 'no templates yet; to make one: braidclaw template new NAME' })
   },
 })
 
-/** Returns how a template begins, or what is wrong with it. */
-function aboutOf(path: string, context: CliContext): string {
-  try {
-    const { prompt, system } = readTemplate(findTemplate(path, context))
-    return cut(flat([system && `system: ${system}`, prompt].filter((text) => text !== undefined).join(' ')), 100)
-  } catch (error) {
-    return context.explain(error).split('\n')[0] ?? ''
-  }
-}
-
 export const show = command({
   args: nameArgument,
   examples: [['summary', 'the file as it is']],
-  run(context, _flags, { name }) {
-    context.process.stdout.data(findTemplate(name, context).text)
-  },
+  run: (context, _, { name }) => context.process.stdout.data(findTemplate(name, context).text),
 })
 
 export const edit = command({
   args: nameArgument,
   examples: [['summary', 'in VISUAL or EDITOR; a mistake is told when the editor ends']],
-  async run(context, _flags, { name }) {
+  async run(context, _, { name }) {
     const { path } = findTemplate(name, context)
     if (!isTerminal(0)) throw usageError(`an editor needs a terminal; the file is ${path}`)
     const code = await runEditor({ files: [path], env: context.env })
-    if (code !== 0)
-      throw commandError(`the editor failed${code === undefined ? '' : ` with exit code ${code}`}; EDITOR or VISUAL names another`)
-    readTemplate(findTemplate(name, context))
+    if (code !== 0) throw commandError(`the editor failed (${code ?? 'it did not start'}); EDITOR or VISUAL names another`)
+    await readTemplate(findTemplate(name, context))
   },
 })
 
 export const remove = command({
   args: nameArgument,
   examples: [['summary', 'removes its file']],
-  run(context, _flags, { name }) {
-    const { path } = findTemplate(name, context)
-    rmSync(path)
-    context.process.stderr.write(`removed ${path}\n`)
-  },
+  run: (context, _, { name }) => rmSync(findTemplate(name, context).path),
 })

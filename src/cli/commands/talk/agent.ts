@@ -101,7 +101,7 @@ export const agent = command({
       throw new CliExit(exitCodes.usage, 'error: --require-proof is for one agent on its own records; leave out --attempts and --confined')
     const settings = { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium, proof } as const
     const loaded = loadSetup(context, settings)
-    const isTalk = [given.message, given.continueTurn, given.attempts].every((each) => each === undefined)
+    const isTalk = formatOf(given) === 'text' && (given.message ?? given.continueTurn ?? given.attempts) === undefined
     const connected = isTalk && isUnanswered(loaded) && (await (await import('../home/onboard.ts')).offerModel(context))
     const setup = await withFoundModels(connected ? loadSetup(connected, settings) : loaded)
     if (!channelSettings(setup.config, cliChannel).enabled)

@@ -259,16 +259,23 @@ async function remove(id: string, title: string): Promise<void> {
 
 function Say({ id, running }: { readonly id: string; readonly running: string | undefined }) {
   const [text, setText] = useState('')
+  const [images, setImages] = useState<readonly string[]>([])
   const [waiting, setWaiting] = useState(0)
+  const attach = async (files: FileList | null | undefined) => {
+    const urls = await Promise.all([...(files ?? [])].filter(({ type }) => type.startsWith('image/')).map(dataUrl))
+    setImages((now) => [...now, ...urls].slice(0, 20))
+  }
   async function send(): Promise<void> {
     const prompt = text.trim()
     if (prompt === '') return
     setText('')
+    setImages([])
     setWaiting((now) => now + 1)
-    const sent = await attempt(() => begin(id, prompt))
+    const sent = await attempt(() => begin(id, prompt, images))
     setWaiting((now) => now - 1)
     // What could not be sent is not lost.
     if (!sent) setText((now) => (now === '' ? prompt : `${prompt}\n${now}`))
+    if (!sent) setImages((now) => [...images, ...now].slice(0, 20))
   }
   return (
     <form class="say" onSubmit={submitBy(send)}>
@@ -281,6 +288,11 @@ function Say({ id, running }: { readonly id: string; readonly running: string | 
         placeholder="Message"
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
+        onPaste={(event) => {
+          if (!event.clipboardData?.files.length) return
+          event.preventDefault()
+          void attach(event.clipboardData.files)
+        }}
         onKeyDown={(event) => {
           if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
           event.preventDefault()
@@ -292,6 +304,15 @@ function Say({ id, running }: { readonly id: string; readonly running: string | 
           Send
         </button>
         {running !== undefined && <Button on={() => attempt(() => cancel(running))}>Cancel the turn</Button>}
+        <input
+          type="file"
+          aria-label="Attach pictures"
+          class="small"
+          accept="image/png,image/jpeg,image/webp,image/gif"
+          multiple
+          onChange={({ currentTarget }) => void attach(currentTarget.files).then(() => Object.assign(currentTarget, { value: '' }))}
+        />
+        {images.length > 0 && <Button on={() => setImages([])}>{`Remove ${images.length} attached`}</Button>}
         <span class="quiet small" role="status">
           {waiting > 0 && running !== undefined ? 'Your message waits for the previous turn.' : running === undefined ? '' : 'Working'}
         </span>
@@ -299,6 +320,16 @@ function Say({ id, running }: { readonly id: string; readonly running: string | 
       </div>
     </form>
   )
+}
+
+/** Reads a file of the person as a data: URL; the server checks and scales it. */
+function dataUrl(file: File): Promise<string> {
+  const reader = new FileReader()
+  return new Promise((resolve, reject) => {
+    reader.onload = () => resolve(String(reader.result))
+    reader.onerror = () => reject(reader.error)
+    reader.readAsDataURL(file)
+  })
 }
 
 /** Cancels a run; one that has ended meanwhile is left alone. */
@@ -312,9 +343,15 @@ export async function cancel(runId: string): Promise<void> {
  * Begins a turn, which continues when this page is closed. Its text arrives with the live events, so the answer itself is not read: a browser
  * has only a few connections to one server.
  */
-async function begin(id: string, prompt: string): Promise<void> {
+async function begin(id: string, prompt: string, images: readonly string[] = []): Promise<void> {
   const enough = new AbortController()
-  const body = { prompt, on_disconnect: 'continue', on_approval: 'wait', ...(id === '' ? {} : { conversation_id: id }) }
+  const body = {
+    prompt,
+    ...(images.length > 0 ? { images } : {}),
+    on_disconnect: 'continue',
+    on_approval: 'wait',
+    ...(id === '' ? {} : { conversation_id: id }),
+  }
   const response = await stream('POST', '/run', { body, signal: enough.signal })
   const conversation = response.headers.get('x-conversation-id')
   enough.abort()
