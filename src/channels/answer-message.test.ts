@@ -12,8 +12,8 @@ async function answered(text: string, interrupted: InterruptedTurn | string, acc
   const conversation: Partial<Conversation> = {
     interrupted: async () => interrupted,
     commands: async () => undefined,
-    async *run(message, _signal, continues) {
-      runs.push([message, continues])
+    async *run(message, _signal, continues, start) {
+      runs.push([message, continues, ...(start?.calls ?? [])])
       yield { type: 'done', stopReason: 'end_turn', result: 'here it is' }
     },
     ending: () => ({ stop: 'end_turn', code: 'answered', message: '' }),
@@ -41,6 +41,11 @@ async function answered(text: string, interrupted: InterruptedTurn | string, acc
 test('/continue in a chat goes on with the interrupted turn, and any other text is a message', async () => {
   expect(await answered(' /continue ', turn)).toEqual({ runs: [['check', continues]], answers: ['here it is'] })
   expect(await answered('/continue it', turn)).toEqual({ runs: [['/continue it', undefined]], answers: ['here it is'] })
+})
+
+test('"@" and "!" in a message of a channel are only text', async () => {
+  for (const text of ['what is in @answer-message.test.ts and @/etc/hostname?', '! ls', '!ls'])
+    expect((await answered(text, turn, { profile: 'operator' })).runs).toEqual([[text, undefined]])
 })
 
 test('/continue says why nothing goes on', async () => {

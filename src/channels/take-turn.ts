@@ -1,10 +1,12 @@
 /** Runs one turn for a follower: it shows events as they arrive, and passes questions to people who can answer. */
 
-import type { Conversation } from '../host/api.ts'
+import type { Conversation, TurnStart } from '../host/api.ts'
 import { FailureError } from '../host/failure.ts'
 import type { AgentEvent, Continued, Ending, Proposal } from '../runtime/event.ts'
 import { picturesIn } from '../runtime/outcome.ts'
 import type { AskLine, Picture } from '../runtime/port.ts'
+
+export type OwnCalls = Required<Pick<TurnStart, 'calls'>> & Pick<TurnStart, 'asksNoModel'>
 
 export type ChannelTurn = {
   readonly conversation: Conversation
@@ -12,6 +14,8 @@ export type ChannelTurn = {
   readonly pictures?: readonly Picture[] | undefined
   /** The interrupted turn to continue; see `continueTurn`. */
   readonly continues?: Continued | undefined
+  /** Only for the words of the operator: files and commands that a message of somebody else names are never read or run. */
+  readonly own?: OwnCalls | undefined
   readonly show: (event: AgentEvent) => void
   /** Gets an open question answered, now or later. */
   readonly onGate: (gateId: string, proposal: Proposal) => Promise<void>
@@ -31,10 +35,11 @@ const advice: { readonly [rule: string]: string } = {
 
 /** A prompt such as `/deploy now` begins the turn of that command. @throws FailureError `usage` for a misspelled one */
 export async function takeTurn(given: ChannelTurn): Promise<Ending> {
-  const { conversation, prompt, pictures, continues, show, onGate, isStopped = () => false } = given
+  const { conversation, prompt, pictures, continues, own, show, onGate, isStopped = () => false } = given
   const asked = continues || !prompt.startsWith('/') ? undefined : (await conversation.commands())?.turnOf(prompt)
   const message = { text: asked?.prompt ?? prompt, ...picturesIn({ pictures }) }
-  for await (const event of conversation.run(message, undefined, continues, asked?.allowedTools)) {
+  const start = { ...own, allowedTools: asked?.allowedTools }
+  for await (const event of conversation.run(message, undefined, continues, start)) {
     show(event)
     const proposal = event.type === 'approval_gate' ? conversation.gate(event.gateId) : undefined
     if (event.type === 'approval_gate' && proposal) {

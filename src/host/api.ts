@@ -11,7 +11,7 @@ import type { Hit } from '../memory/conversations/search-turns.ts'
 import type { ReplyTable } from '../memory/replies.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
 import type { Agent } from '../runtime/create-agent.ts'
-import type { AgentEvent, Continued, Proposal } from '../runtime/event.ts'
+import type { AgentEvent, Call, Continued, Proposal } from '../runtime/event.ts'
 import type { AskLine, CheckPort, Log, Message, Picture, Prompt, Provider, Question, RunAgent } from '../runtime/port.ts'
 import type { PreparedThread } from '../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
@@ -144,10 +144,9 @@ export type Conversation = Pick<
   /**
    * Runs one turn. It yields until `done`; breaking out of the loop, or aborting `signal`, cancels the turn. A conversation runs one turn
    * at a time: a second one yields the error `busy` and ends; a turn after `close` does the same with `closed`. The turn waits while too
-   * many turns run in this process. With `continues` it continues an interrupted turn; see `InterruptedTurn.continueWith`. `allowedTools`
-   * narrows what it may call, as SlashTurn says.
+   * many turns run in this process. With `continues` it continues an interrupted turn; see `InterruptedTurn.continueWith`.
    */
-  run(message: Prompt, signal?: AbortSignal, continues?: Continued, allowedTools?: readonly string[]): AsyncGenerator<AgentEvent>
+  run(message: Prompt, signal?: AbortSignal, continues?: Continued, start?: TurnStart): AsyncGenerator<AgentEvent>
   /** Returns the commands of the person's own, of the project and of its skills; undefined when there are none. */
   commands(): Promise<SlashCommands | undefined>
   /** Returns the last turn when it can continue, else the reason why it cannot. */
@@ -163,7 +162,7 @@ export type Conversation = Pick<
   /** Tells whether an earlier "always" of this conversation covers the call. */
   isStanding(question: Question): boolean
   /** The tools and their gate, loaded on first use. */
-  tools(): Promise<Pick<ToolRuntime, 'tools' | 'policy' | 'refresh'>>
+  tools(): Promise<Pick<ToolRuntime, 'tools' | 'policy' | 'refresh' | 'files'>>
   /** The commands in its background; undefined before the first call of a tool. */
   jobs(): BackgroundJobs | undefined
   search(request: { readonly query: string; readonly limit?: number }): Promise<readonly Hit[]>
@@ -190,8 +189,18 @@ export type Conversation = Pick<
 /** `usage` is the command with a hint at its arguments; `source` is the file that it comes from. */
 export type SlashCommand = Readonly<Record<'name' | 'usage' | 'description' | 'source', string>>
 
-/** The turn that a command begins. `allowedTools`: nothing else may be called in it, in the words of SKILL.md. */
-export type SlashTurn = { readonly prompt: string; readonly allowedTools?: readonly string[] | undefined }
+/**
+ * How a turn begins. `allowedTools`: nothing else may be called in it, in the words of SKILL.md. `calls`: the person makes them, through the
+ * same gate, before the model is asked; with `asksNoModel` they are the whole turn.
+ */
+export type TurnStart = {
+  readonly allowedTools?: readonly string[] | undefined
+  readonly calls?: readonly Pick<Call, 'name' | 'input'>[]
+  readonly asksNoModel?: true
+}
+
+/** The turn that a command begins. */
+export type SlashTurn = Pick<TurnStart, 'allowedTools'> & { readonly prompt: string }
 
 export type SlashCommands = {
   readonly list: readonly SlashCommand[]

@@ -11,6 +11,7 @@ import type { AskLine, Picture } from '../../runtime/port.ts'
 import type { Policy } from '../../security/policy.ts'
 import { sopCommand } from '../../sop/serve-sops.ts'
 import type { AttendedChannel } from '../inbox/channel-api.ts'
+import { mentionCompleter } from '../inbox/mentions.ts'
 import { jobsCommand, statusAnswer } from '../jobs-command.ts'
 import type { AskPerson } from './approval-prompt.ts'
 import { tellOnStderr } from './audience.ts'
@@ -18,7 +19,7 @@ import type { CliSetup } from './context.ts'
 import { createRepl } from './line-editor.ts'
 import { differenceLines, pastChanges } from './past-changes.ts'
 import { coloured, wantsColor } from './printer.ts'
-import { turn } from './run-turn.ts'
+import { type TurnOptions, turn } from './run-turn.ts'
 
 export type LoopOptions = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> & {
   readonly conversation: ConversationChoice
@@ -39,10 +40,14 @@ export function createTerminalChannel(options: LoopOptions): AttendedChannel {
   return {
     name: 'cli',
     async start(host, signal) {
+      const mentions = mentionCompleter(async () => (await state.current?.conversation.tools())?.files)
       const repl = createRepl({
         historyPath: `${paths.home}/history`,
         printer: context.process.stdout,
-        commands: () => [...names, ...(state.own ?? [])],
+        async complete(line, cursor) {
+          const commands = [...names, ...(state.own ?? [])].filter((command) => line.startsWith('/') && command.startsWith(line))
+          return commands.length > 0 ? { from: 0, words: commands } : mentions(line, cursor)
+        },
         env: context.env,
         redact: redactor.text,
       })
@@ -101,13 +106,24 @@ async function converse({ host, repl, options, begun }: TerminalConversation): P
     return conversation
   }
 
-  const say = async (prompt?: string) => {
+  const say = async (prompt?: string, own?: TurnOptions['own']) => {
     const { conversation } = state
-    const attached = prompt === undefined ? [] : waiting.splice(0)
-    await turn({ conversation, setup: state.setup, format: 'text', prompt, pictures: attached, ask: repl.ask, sayUsage: true })
+    // A command of the operator's own has no pictures: they wait for the message.
+    const pictures = prompt === undefined || own ? [] : waiting.splice(0)
+    await turn({ conversation, setup: state.setup, format: 'text', prompt, pictures, words: prompt, own, ask: repl.ask, sayUsage: true })
+  }
+
+  /** Runs the operator's own command; what it prints is part of the conversation, and the next message is about it. */
+  const runCommand = async (command: string): Promise<'on'> => {
+    const prompt = `! ${command}\n[The user ran this command; the result below is its output.]`
+    if (command === '' || command.startsWith('!')) context.process.stdout.write('usage: ! COMMAND runs a command in the workspace\n')
+    else await say(prompt, { calls: [{ name: 'shell', input: { command } }], asksNoModel: true })
+    return 'on'
   }
 
   const take = async (line: string): Promise<'on' | 'exit'> => {
+    // Pasted text of several lines is a message.
+    if (/^!.*$/.test(line)) return runCommand(line.slice(1).trim())
     const outcome = await slash({ line, ...state, fresh: replace, host, ask: repl.ask })
     if (outcome === 'message') await say(line)
     if (outcome === 'continue') await say()
@@ -187,7 +203,7 @@ export async function slash({ line, setup, conversation, fresh, host, ask }: Sla
     case '/help':
       write([...slashCommands, ...(await ownCommands(conversation))].map(([name, meaning]) => `  ${name.padEnd(24)} ${meaning}\n`).join(''))
       write(
-        'Answers to [y/N/a]: y allows once, a allows from now on, n (with a reason, if you like) or anything else denies. For changes, ? lists the keys.\n',
+        '@PATH adds a file or folder to a message. ! COMMAND runs a command, and the next message can be about its output.\nAnswers to [y/N/a]: y allows once, a allows from now on, n (with a reason, if you like) or anything else denies. For changes, ? lists the keys.\n',
       )
       break
     case '/tools':

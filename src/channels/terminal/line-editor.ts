@@ -20,8 +20,8 @@ export type ReplOptions = {
   /** The history file: typed lines, newest last, mode 0600. Lines that begin with a space are not stored. */
   readonly historyPath: string
   readonly printer: Printer
-  /** The words that a line can begin with, for completion. */
-  readonly commands: () => readonly string[]
+  /** Completes the word that ends at the cursor. `words` replace the text from `from` to the cursor. */
+  readonly complete: (line: string, cursor: number) => Promise<{ readonly from: number; readonly words: readonly string[] } | undefined>
   /** Names the person's editor. */
   readonly env: Environment
   /** Applied to each line before it is stored. */
@@ -33,7 +33,7 @@ type LineReceiver = (line: string | undefined) => void
 const historySize = 1000
 const prompt = '> '
 
-export function createRepl({ historyPath, printer, commands, env, redact }: ReplOptions): Repl {
+export function createRepl({ historyPath, printer, complete, env, redact }: ReplOptions): Repl {
   const { write } = printer
   const typed: string[] = []
   const state: { busy: boolean; closed: boolean; interrupts: number; waiting?: LineReceiver; answer?: LineReceiver } = {
@@ -49,7 +49,10 @@ export function createRepl({ historyPath, printer, commands, env, redact }: Repl
     prompt,
     historySize: historySize,
     history: readHistory(historyPath),
-    completer: (line: string) => [line.startsWith('/') ? commands().filter((command) => command.startsWith(line)) : [], line],
+    completer: (line: string, done: (error: null, found: [string[], string]) => void) =>
+      void complete(line, line.length)
+        .catch(() => undefined)
+        .then((found) => done(null, [[...(found?.words ?? [])], line.slice(found?.from)])),
   })
 
   const paste = followPastes(editor, printer)

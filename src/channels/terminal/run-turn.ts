@@ -2,10 +2,10 @@
 
 import type { Conversation } from '../../host/api.ts'
 import { isOffline } from '../../host/setup/answering-provider.ts'
-import { atEnd } from '../../kit/errors.ts'
+import { atEnd, errorText } from '../../kit/errors.ts'
 import type { AgentEvent, Ending } from '../../runtime/event.ts'
 import type { Picture } from '../../runtime/port.ts'
-import { continueTurn, takeTurn } from '../take-turn.ts'
+import { type ChannelTurn, continueTurn, takeTurn } from '../take-turn.ts'
 import type { AskPerson } from './approval-prompt.ts'
 import { atTerminal, tellOnStderr } from './audience.ts'
 import type { CliContext, CliSetup } from './context.ts'
@@ -22,6 +22,10 @@ export type TurnOptions = {
   /** Absent: continues the last turn. */
   readonly prompt?: string | undefined
   readonly pictures?: readonly Picture[] | undefined
+  /** The operator's own text: files that it names with "@" are added. Absent: nothing is looked for. */
+  readonly words?: string | undefined
+  /** Calls of the operator in place of those that `words` name. */
+  readonly own?: ChannelTurn['own']
   readonly ask?: AskPerson
   /** Replaces the usual renderer of the format. */
   readonly renderer?: (format: OutputFormat, screen: Screen) => Render
@@ -37,7 +41,8 @@ export async function turn(options: TurnOptions): Promise<number> {
   const asked = prompt === undefined ? await continueTurn(conversation, ask) : { prompt, pictures: options.pictures }
   const screen = screenOf(context)
   const status = format === 'text' && showsStatus(context, screen) ? context.status : nowhere
-  const render = withActivity(renderer(format, screen), status)
+  const { own, render: usual } = await withOwnCalls(options, renderer(format, screen), screen)
+  const render = withActivity(usual, status)
   const { signal, stop } = onInterrupt(conversation.cancel)
   const asking = ask && pausing(ask, render.paused)
   using _end = atEnd(() => {
@@ -49,7 +54,7 @@ export async function turn(options: TurnOptions): Promise<number> {
     if (event.type === 'done') answer = event.result
     render.show(event)
   }
-  const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), ...asked, show })
+  const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), ...asked, own, show })
   const proof = await conversation.proof(answer)
   const exitCode = context.exitCodeOf(ending.code)
   const withAdvice = addApprovalAdvice(conversation, ending)
@@ -70,6 +75,17 @@ export async function turn(options: TurnOptions): Promise<number> {
   status.begin('summarising')
   if (exitCode === 0) await conversation.compact({ tell: tellOnStderr(context), signal })
   return exitCode
+}
+
+/** Finds the files that the operator's words name, and shows the operator's own calls in short. It loads what that needs only when it is needed. */
+async function withOwnCalls({ own, words = '', conversation, format }: TurnOptions, render: Render, { out, err }: Screen) {
+  if (own === undefined && !/(?:^|[\s(])@\S|\.(?:png|jpe?g|webp|gif)/i.test(words)) return { render }
+  const { mentionsIn, showCalls } = await import('../inbox/mentions.ts')
+  const unread = (error: unknown) => ({ calls: [], notes: [errorText(error)] })
+  const { calls, notes } = own ? { ...own, notes: [] } : await conversation.tools().then((tools) => mentionsIn(words, tools), unread)
+  for (const note of notes) err.write(`note: not all was added to the message: ${note}\n`)
+  const show = format === 'text' ? showCalls(calls, { show: render.show, out: out.write, err: err.write }) : render.show
+  return { render: { ...render, show }, own: own ?? { calls } }
 }
 
 /** Hides the status line while the person answers. */

@@ -28,7 +28,7 @@ import { builtInNames, builtInTools, hasStandingTools, hasTools, warnOfUnknown }
 import { type Begun, conversationFor } from './find-conversation.ts'
 import type { Pictures } from './pictures.ts'
 import { createPromptBuilder } from './prompt-builder.ts'
-import { createTurns } from './turns.ts'
+import { createTurns, withPersonCalls } from './turns.ts'
 
 export type RunContext = {
   readonly home: Home
@@ -119,13 +119,16 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   }
   const sideModel = async () => (await sideCalls()).counted(answering, await counting())
   const further = config.proofOfDoneModel ? await finderOf(sideModel, config.defaultModel) : undefined
-  const agent = await runnerOf(opening, { begun, provider, window, toolRuntime, further, opening: prompts.next })
+  const person = withPersonCalls(provider)
+  const asking = person.provider
+  const agent = await runnerOf(opening, { begun, provider, asking, window, toolRuntime, further, opening: prompts.next })
   running.agent = agent
   const turns = createTurns({
     agent,
     queue: home.services.turns,
     most: config.limits.maxTurnsAtOnce,
     hooks,
+    begins: person.begins,
     keep: async (given) => (await pictures.get()).keep(given),
   })
   const readsUntrusted = async () => void (await home.recorder.add(() => memory.labels.keep(conversationId, ['reads_untrusted'])))
@@ -254,13 +257,15 @@ async function begin({ home, profile, which, options }: RunContext): Promise<Beg
 type Runner = {
   readonly begun: Begun
   readonly provider: Provider
+  /** Asked for each reply of a run; a person's calls may come before those of the model. */
+  readonly asking: Provider
   readonly window: ModelWindow
   readonly toolRuntime: Lazy<ToolRuntime>
   readonly further: Awaited<ReturnType<typeof finderOf>> | undefined
   readonly opening: Parameters<typeof createRunner>[0]['opening']
 }
 
-async function runnerOf(context: RunContext, { begun, provider, window, toolRuntime, further, opening }: Runner): Promise<Agent> {
+async function runnerOf(context: RunContext, { begun, provider, asking, window, toolRuntime, further, opening }: Runner): Promise<Agent> {
   const { home, profile, options } = context
   const { token } = profile.setup.access ?? {}
   const { config, log, redactor } = profile.setup
@@ -289,7 +294,7 @@ async function runnerOf(context: RunContext, { begun, provider, window, toolRunt
       return running.limit ? { ...context, tools: context.tools.filter(running.limit.offers) } : context
     },
     ports: {
-      provider,
+      provider: asking,
       window,
       meter: meters,
       summarise: (runId) => async (asked, signal) => {

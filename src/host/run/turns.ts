@@ -1,10 +1,11 @@
 /** Runs the turns of one conversation: one at a time, each waiting for a slot in the process-wide queue, and each cancelled as a whole. */
 
 import { atEnd } from '../../kit/errors.ts'
+import { createId } from '../../kit/sha256.ts'
 import type { Agent } from '../../runtime/create-agent.ts'
 import type { AgentEvent, Ending, PictureRef } from '../../runtime/event.ts'
-import type { Picture } from '../../runtime/port.ts'
-import type { Conversation } from '../api.ts'
+import type { ModelChunk, Picture, Provider } from '../../runtime/port.ts'
+import type { Conversation, TurnStart } from '../api.ts'
 import type { Hooks } from '../toolset/guests/hooks/open-hooks.ts'
 
 type Turns = Pick<Conversation, 'run' | 'cancel' | 'ending' | 'close'>
@@ -15,6 +16,8 @@ type TurnsOptions = {
   /** The limit of simultaneous turns in this process. */
   readonly most: number
   readonly hooks?: Pick<Hooks, 'prompted' | 'interrupt'> | undefined
+  /** Called right before a run begins. */
+  readonly begins: (start: TurnStart) => void
   /** Keeps the pictures of a message before its run begins. */
   readonly keep?: (pictures: readonly Picture[]) => Promise<readonly PictureRef[]>
 }
@@ -31,7 +34,7 @@ type RunningTurn = {
   ending?: Ending
 }
 
-export function createTurns({ agent, queue, most, hooks, keep = async () => [] }: TurnsOptions): Turns {
+export function createTurns({ agent, queue, most, hooks, begins, keep = async () => [] }: TurnsOptions): Turns {
   const state: { closed: boolean; latest?: RunningTurn; running: boolean } = { closed: false, running: false }
 
   function cancel(by = 'user'): void {
@@ -43,7 +46,7 @@ export function createTurns({ agent, queue, most, hooks, keep = async () => [] }
     hooks?.interrupt()
   }
 
-  const run: Turns['run'] = async function* (message, signal, continues, allowedTools) {
+  const run: Turns['run'] = async function* (message, signal, continues, start = {}) {
     if (state.closed) return yield* refusal('closed', 'this conversation is closed; open it again')
     if (state.running) return yield* refusal('busy', 'a turn is under way in this conversation; wait for it or cancel it')
     const turn: RunningTurn = { waiting: new AbortController(), started: Promise.withResolvers(), begun: false }
@@ -63,7 +66,8 @@ export function createTurns({ agent, queue, most, hooks, keep = async () => [] }
     if (turn.waiting.signal.aborted) return yield* givenUp(turn)
     if (asked && 'refused' in asked) return yield* givenUp(turn, asked.refused)
     const kept = pictures?.length ? await keep(pictures) : undefined
-    yield* events(turn, agent.run(asked?.message ?? text, continues, allowedTools, kept))
+    begins(start)
+    yield* events(turn, agent.run(asked?.message ?? text, continues, start.allowedTools, kept))
   }
 
   async function* events(turn: RunningTurn, running: AsyncGenerator<AgentEvent>): AsyncGenerator<AgentEvent> {
@@ -101,6 +105,22 @@ export function createTurns({ agent, queue, most, hooks, keep = async () => [] }
       over(turn)
     },
   }
+}
+
+/** Lets a person make the first calls of a turn: they stand in the place of the model's reply, and take the same path as its calls. */
+export function withPersonCalls(provider: Provider): Pick<TurnsOptions, 'begins'> & { readonly provider: Provider } {
+  const state: { start: TurnStart } = { start: {} }
+  async function* reply(calls: NonNullable<TurnStart['calls']>): AsyncGenerator<ModelChunk> {
+    const { operatorReply } = await import('../toolset/direct-call.ts')
+    const id = () => createId('call', crypto.getRandomValues(new Uint8Array(10)))
+    yield operatorReply(calls.map((call) => ({ type: 'call', id: id(), ...call, meta: { by: 'person' } })))
+  }
+  const chat: Provider['chat'] = (request, signal) => {
+    const { calls = [], asksNoModel } = state.start
+    state.start = { asksNoModel }
+    return calls.length > 0 || asksNoModel ? reply(calls) : provider.chat(request, signal)
+  }
+  return { begins: (start) => void Object.assign(state, { start }), provider: { ...provider, chat } }
 }
 
 function* refusal(code: 'busy' | 'closed', message: string): Generator<AgentEvent> {

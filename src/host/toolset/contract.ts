@@ -9,6 +9,7 @@ import type { Gate } from '../../security/gate.ts'
 import type { Policy } from '../../security/policy.ts'
 import type { ExecutableHost } from '../../tools/executable/executable-tool.ts'
 import type { Spawn } from '../../tools/process.ts'
+import type { Workspace } from '../../workspace/contract.ts'
 import type { Jobs } from './sandbox/jobs.ts'
 
 /** A sandbox of its own for a tool. */
@@ -71,6 +72,8 @@ export type ToolRuntime = {
   readonly changes: ChangePorts
   readonly policy: Policy
   readonly gate: () => Promise<Gate>
+  /** Looks at the files that the tools may read. */
+  readonly files: Pick<Workspace, 'stat' | 'walk'>
   /** Starts a program as the commands of the conversation are started. */
   readonly spawn: Spawn
   /** Loads the gate and creates the sandbox, so that the first call waits for neither. */

@@ -18,13 +18,15 @@ export function directCall(requested: Pick<Call, 'name' | 'input' | 'malformed'>
       const last = messages.at(-1)
       const asked = last?.role === 'tool'
       if (asked) onResult?.(last.content)
-      const usage = { inputTokens: 0, outputTokens: 0 }
-      yield {
-        type: 'done',
-        response: { parts: asked ? [] : [call], stop: asked ? 'stop' : 'tool_calls', usage, model: 'none', provider: 'operator' },
-      }
+      yield operatorReply(asked ? [] : [call])
     },
   }
+}
+
+/** Returns the calls of an operator in the form of a model's reply. */
+export function operatorReply(parts: readonly Part[]): ModelChunk {
+  const usage = { inputTokens: 0, outputTokens: 0 }
+  return { type: 'done', response: { parts, stop: parts.length > 0 ? 'tool_calls' : 'stop', usage, model: 'none', provider: 'operator' } }
 }
 
 /** Makes one provider for many calls, so that they form one conversation. */

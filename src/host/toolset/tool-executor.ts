@@ -387,6 +387,7 @@ export async function createToolRuntime({
     },
     ...(hooks ? hooks.around({ judge, act, changes }) : { judge, act, changes }),
     gate,
+    files: workspace,
     spawn,
     async prepare() {
       const runsCommands = kit().tools.some(({ name }) => name === 'shell')

@@ -182,17 +182,8 @@ async function oneTurn(
   const pictures = await imagesOf(setup, flags.image ?? [])
   const tell = format === 'text' ? { tell: tellOnStderr(setup.context) } : {}
   const options = { channel: 'cli', ...tell, ...activeAgent?.request, ...acceptance(flags) }
-  const channel = createQuestionChannel({
-    setup,
-    which,
-    options,
-    format,
-    prompt,
-    pictures,
-    sayUsage: true,
-    renderer,
-    ...(ask ? { ask } : {}),
-  })
+  const shown = { prompt, words: flags.message, pictures, sayUsage: true, renderer, ask }
+  const channel = createQuestionChannel({ setup, which, options, format, ...shown })
   await runChannel(setup, confiner?.around(channel, setup) ?? channel)
   return channel.exitCode() ?? exitCodes.error
 }

@@ -61,7 +61,8 @@ function conversationWith(agent: BraidClaw, { config }: CliSetup): Conversation 
     },
     model: `${config.defaultProvider}/${config.defaultModel}`,
     workspace: config.workspaceDir,
-    async *run(prompt, signal) {
+    async *run(prompt, signal, _, start) {
+      if (start?.calls?.length) await refuse()
       closing.turn = Promise.withResolvers()
       using _end = atEnd(() => closing.turn?.resolve())
       yield* agent.run(typeof prompt === 'string' ? prompt : prompt.text, signal)
