@@ -61,7 +61,7 @@ export function createAgentConversations(options: ConversationsOptions) {
     const which = { kind: 'called', name: `${agentProfile.id} ${name}` } as const
     const past = access?.memory === 'own' ? soulAlone : words
     const conversation = await host.conversation(which, { ...common, access, channel: name.split(' ')[0] ?? name, past })
-    return { conversation, compact: () => conversation.compact({ tell: (line) => log('info', line), signal }) }
+    return { conversation, compact: async () => void (await conversation.compact({ tell: (line) => log('info', line), signal })) }
   }
 
   function history(tokens: number) {

@@ -7,12 +7,13 @@ import type { Config, Origins } from '../config/config.ts'
 import type { HomePaths } from '../config/paths.ts'
 import type { ChannelRows } from '../config/table.ts'
 import type { TokenTable } from '../memory/access-tokens.ts'
+import type { Compaction } from '../memory/conversations/compact.ts'
 import type { Hit } from '../memory/conversations/search-turns.ts'
 import type { ReplyTable } from '../memory/replies.ts'
 import type { ChangeSet } from '../runtime/changes.ts'
 import type { Agent } from '../runtime/create-agent.ts'
 import type { AgentEvent, Call, Continued, Proposal } from '../runtime/event.ts'
-import type { AskLine, CheckPort, Log, Message, Picture, Prompt, Provider, Question, RunAgent } from '../runtime/port.ts'
+import type { AskLine, CheckPort, Log, Message, Picture, Prompt, Provider, Question, RunAgent, ToolSpec } from '../runtime/port.ts'
 import type { PreparedThread } from '../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../runtime/threads/thread.ts'
 import type { SandboxKind } from '../sandbox/contract.ts'
@@ -131,6 +132,13 @@ export type ConversationRequest = ConversationOptions & { readonly conversation:
 /** `soul` and `systemPrompt` as in ConversationOptions; without `history` the conversation uses its own. */
 export type Past = { readonly history?: readonly Message[]; readonly soul?: string; readonly systemPrompt?: string }
 
+/** The parts of a request before its message: those of the system prompt with their names, the tools, the history. */
+export type RequestParts = {
+  readonly sections: readonly (readonly [name: string, text: string])[]
+  readonly tools: readonly ToolSpec[]
+  readonly history: readonly Message[]
+}
+
 /** A conversation opens no file, watcher or child process of its own, so thousands may be open. */
 export type Conversation = Pick<
   Agent,
@@ -166,8 +174,17 @@ export type Conversation = Pick<
   /** The commands in its background; undefined before the first call of a tool. */
   jobs(): BackgroundJobs | undefined
   search(request: { readonly query: string; readonly limit?: number }): Promise<readonly Hit[]>
-  /** Summarises the older turns when the conversation has become long, and announces that through `tell`. Never rejects. */
-  compact(options: { readonly tell: (line: string) => void; readonly signal: AbortSignal }): Promise<void>
+  /**
+   * Summarises the older turns when the conversation has become long, and announces that through `tell`; with `now` all but the latest turn,
+   * however short they are, and `keep` says what must stay. Returns undefined when there is nothing to do. Never rejects.
+   */
+  compact(options: {
+    readonly tell: (line: string) => void
+    readonly signal: AbortSignal
+    readonly now?: { readonly keep: string }
+  }): Promise<Compaction | undefined>
+  /** Returns what the next request holds before its message, and the tokens that the model can take. */
+  requestParts(): Promise<RequestParts & { readonly window: number }>
   /**
    * Reads the text of pictures with the vision helper, as many as `vision.max_images`; from then on the conversation has read content of
    * others. Never rejects.
@@ -286,6 +303,8 @@ export type Host = {
   cancelRun(runId: string, by: string): boolean
   /** Returns the commands in the background of a conversation that is open in this process. */
   jobs(conversationId: string): BackgroundJobs | undefined
+  /** Returns the id of a conversation. `ref`: its id, the beginning of it, its name, or "last". @throws FailureError `error` when there is none */
+  resolveConversation(ref: string): string
   /** Returns whether the conversation has a turn. */
   hasConversation(id: string): boolean
   /** @throws FailureError `error` when the run does not exist or its threads are missing; `integrity` when it was altered */

@@ -81,6 +81,8 @@ export type RecordWriter = {
   transaction<T>(body: () => T, waiting?: WaitLength): T
   /** Within a transaction: undoes only `body` if it throws. */
   separate<T>(body: () => T): T
+  /** Ends a run whose last entry is journalled, and seals it. */
+  readonly end: Journal['end']
   /** Call it after the commit: updates the files of the run's agent. */
   follow(run: RunIdentity): void
   /** Call it when nothing more of this run will be committed. */
@@ -314,6 +316,7 @@ export function createRecordWriter(options: RecordWriterOptions): RecordWriter {
     recordAction,
     isAtRest,
     repair,
+    end,
     prepare: async () => await receipts?.prepare?.(),
     follow: memory.files.flush,
     abandon: memory.files.drop,

@@ -3,7 +3,8 @@
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { type Slash, slash, slashCommands } from '../../src/channels/terminal/conversation-loop.ts'
+import type { Slash } from '../../src/channels/terminal/slash/contract.ts'
+import { slash, slashCommands } from '../../src/channels/terminal/slash/slash.ts'
 import { reservedNames } from '../../src/host/toolset/guests/skills/slash-commands.ts'
 import { bodiesOf, calls, results, type Stage, stage } from '../support/project.ts'
 

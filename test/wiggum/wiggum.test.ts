@@ -3,7 +3,7 @@
 import { test as always, describe, expect } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readWiggumLine } from '../../src/channels/terminal/wiggum-turn.ts'
+import { readWiggumLine } from '../../src/channels/terminal/slash/wiggum-turn.ts'
 import { commandCheck } from '../../src/host/checks/find-checks.ts'
 import { beginWiggum, type WiggumChoices } from '../../src/host/run/wiggum/begin-wiggum.ts'
 import type { Nest } from '../support/cli.ts'

@@ -6,7 +6,18 @@ import type { CliContext } from '../../channels/terminal/context.ts'
 export type Complete = (context: CliContext, partial: string) => Promise<readonly string[]>
 
 /** Kinds of names that the home knows. */
-export type HomeNames = 'agents' | 'changes' | 'mcp' | 'plugins' | 'providers' | 'skills' | 'sops' | 'templates' | 'tokens' | 'tools'
+export type HomeNames =
+  | 'agents'
+  | 'changes'
+  | 'conversations'
+  | 'mcp'
+  | 'plugins'
+  | 'providers'
+  | 'skills'
+  | 'sops'
+  | 'templates'
+  | 'tokens'
+  | 'tools'
 
 type Word =
   | { readonly type: 'text' }

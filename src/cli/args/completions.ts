@@ -32,6 +32,12 @@ const finders: { readonly [Kind in HomeNames]: (context: CliContext) => Promise<
     const kept = (await openKeptChanges(loadSetup(context), noMemory)).list()
     return ['last', ...kept.map(nameOf)]
   },
+  async conversations(context) {
+    const setup = loadSetup(context)
+    if (!existsSync(setup.config.memory.path)) return []
+    const found = await withMemory(setup, ({ conversations }) => conversations.list({ limit: 50 }))
+    return ['last', ...found.map(({ conversationId }) => conversationId)]
+  },
   mcp: async (context) => configuredServers(loadSetup(context)).servers.map(({ id }) => id),
   plugins: async ({ home }) =>
     openPlugins(home)

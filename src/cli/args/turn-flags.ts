@@ -139,7 +139,7 @@ export const turnFlags = {
     short: 'c',
     about: 'Continue the latest conversation of this folder (with an agent: the one of its session)',
   },
-  resume: { type: 'text', about: 'Continue this conversation' },
+  resume: { type: 'text', complete: 'conversations', about: 'Continue this conversation: its id, its name, or "last"' },
   acceptAltered: { type: 'boolean', about: 'Continue although the record of the conversation was altered; a receipt says so' },
   image: { type: 'text', many: true, about: 'A PNG, JPEG, WebP or GIF file that the model sees with the message; repeat it for more' },
   ...sandboxFlag,

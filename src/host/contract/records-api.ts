@@ -3,12 +3,13 @@
 import type { Pin } from '../../memory/agent-files/pins.ts'
 import type { AlwaysRule, Approval } from '../../memory/approval-table.ts'
 import type { Conversation } from '../../memory/conversations/conversations.ts'
-import type { Hit } from '../../memory/conversations/search-turns.ts'
+import type { CopiedTurn } from '../../memory/conversations/copies.ts'
+import type { ChoicesQuery, ConversationEntry, Hit } from '../../memory/conversations/search-turns.ts'
 import type { SopStore } from '../../memory/journal/sop-store.ts'
 import type { Turn } from '../../memory/journal/turns.ts'
 import type { Receipt } from '../../receipts/form/receipt.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
-import type { Ending, Judgement, Risk, Usage } from '../../runtime/event.ts'
+import type { Ending, Judgement, Label, Risk, Usage } from '../../runtime/event.ts'
 import type { RunIdentity, Schema } from '../../runtime/port.ts'
 import type { Conflict, SetState } from '../../workspace/changes/contract.ts'
 import type { ClaimMark } from './claim-mark.ts'
@@ -21,6 +22,20 @@ export type ConversationFacts = Conversation
 
 /** `next`: pass it as `before` for the next page; absent on the last one. */
 export type ConversationPage = { readonly conversations: readonly ConversationFacts[]; readonly next?: number }
+
+/**
+ * A conversation as `session export --json` writes it. Times are ISO 8601 in UTC. `labels`: the kinds of data that it has read. A message has
+ * the shape that models get, without what only one provider can read.
+ */
+export type ConversationFile = {
+  readonly format: 'braidclaw.conversation'
+  readonly version: 1
+  readonly conversationId: string
+  readonly title: string
+  readonly folder: string | null
+  readonly labels: readonly Label[]
+  readonly turns: readonly (Omit<CopiedTurn, 'at' | 'runIds'> & { readonly at: string })[]
+}
 
 /** `code` and `ended` are absent while the run is under way. `running`: its process lives and has not ended it. */
 export type RunFacts = Pick<RunIdentity, 'runId' | 'conversationId' | 'turnId' | 'channel' | 'provider' | 'model'> & {
@@ -211,6 +226,16 @@ export type HostRecords = {
     /** Returns all turns, oldest first. */
     read(conversationId: string): ConversationFacts & { readonly messages: readonly Turn[] }
     rename(conversationId: string, title: string): ConversationFacts
+    /** Most recently used first. */
+    choices(query: ChoicesQuery): readonly ConversationEntry[]
+    /**
+     * Begins a conversation with the turns of another one that have ended, or with its first `turns`. The other one stays as it is; one that
+     * was altered is not copied.
+     */
+    fork(conversationId: string, how?: { readonly turns?: number | undefined }): Promise<ConversationFacts>
+    export(conversationId: string): ConversationFile
+    /** Begins a conversation with what `export` returned. `folder`: where it counts as begun; `value`: any JSON value */
+    import(value: unknown, folder: string): ConversationFacts
     /** Deletes its turns, runs, journal and approvals, not its receipts, and leaves a receipt. Refused while a run is under way. */
     delete(conversationId: string, by: string): { readonly conversationId: string; readonly turns: number; readonly runs: number }
   }

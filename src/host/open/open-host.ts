@@ -11,7 +11,7 @@ import { narrowSetup } from '../access/channel-profile.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host, KeptChanges, Setup } from '../api.ts'
 import { createRecord, receiptPaths, recoverRecord } from '../records/integrity/create-record.ts'
 import { type OpenConversation, openConversation } from '../run/conversation.ts'
-import { latestElsewhere } from '../run/find-conversation.ts'
+import { latestElsewhere, resolveConversation } from '../run/find-conversation.ts'
 import { preconnect, withFoundModels } from '../setup/provider-pool.ts'
 import { warnOfWeakKeys } from '../setup/setup.ts'
 import { type Home, openHome } from './open-home.ts'
@@ -131,6 +131,7 @@ export async function openHost(given: Setup, { ahead = true }: OpenHostOptions =
       [...open]
         .flatMap(({ conversation }) => (conversation.id === id ? (conversation.jobs() ?? []) : []))
         .find((jobs) => jobs.list().length > 0),
+    resolveConversation: (ref) => resolveConversation(home.memory, ref),
     hasConversation: home.memory.conversations.has,
     async telemetry(version) {
       const { openTelemetry } = await import('../events/telemetry/open-telemetry.ts')

@@ -1,8 +1,7 @@
 /** Assembles the functions over the records of a home: for its host. */
 
 import { statSync } from 'node:fs'
-import { flat, quote } from '../../kit/text.ts'
-import type { ListedConversation } from '../../memory/conversations/conversations.ts'
+import { quote } from '../../kit/text.ts'
 import { createSearch } from '../../memory/conversations/search-turns.ts'
 import { attempts } from '../../memory/journal/attempts.ts'
 import type { RunRecord } from '../../memory/journal/journal.ts'
@@ -10,9 +9,8 @@ import { isAlive } from '../../memory/journal/process-owner.ts'
 import { type Anchor, anchorLine, parseAnchor } from '../../receipts/form/anchor.ts'
 import type { Receipt } from '../../receipts/form/receipt.ts'
 import { readReceipt } from '../../receipts/form/receipt.ts'
-import { findLine, listReceipts, spansOf } from '../../receipts/list-receipts.ts'
+import { findLine, listReceipts } from '../../receipts/list-receipts.ts'
 import { filesOf } from '../../receipts/segments.ts'
-import { deletion } from '../../receipts/without-run.ts'
 import type { Ending } from '../../runtime/event.ts'
 import type { SetSummary } from '../../workspace/changes/contract.ts'
 import { withoutGit } from '../changes/file-diff.ts'
@@ -23,7 +21,7 @@ import { FailureError } from '../failure.ts'
 import { realFolder } from '../setup/workspace-folder.ts'
 import { approvalRecords } from './approvals.ts'
 import { marksOfRun } from './claims/proof-of-run.ts'
-import { inRecordWords } from './integrity/create-record.ts'
+import { conversationRecords } from './conversations.ts'
 import { openKeptChanges, withReceipt } from './integrity/open-kept-changes.ts'
 import { anchorNow, brokenChain, checkChain, verifyInChild } from './integrity/receipt-check.ts'
 import { pinRecords } from './pins.ts'
@@ -48,64 +46,6 @@ export function createRecords(base: RecordsBase): HostRecords {
     tools: () => toolFacts(setup),
     sops: sopRecords(base),
   }
-}
-
-const longestTitle = 200
-
-/** Lists, reads, renames and deletes conversations. */
-function conversationRecords(base: RecordsBase): HostRecords['conversations'] {
-  const { memory, record, setup, live } = base
-  const { conversations } = memory
-
-  function existing(id: string): ListedConversation {
-    const found = conversations.find(id)
-    if (found) return found
-    throw new FailureError('error', `no conversation ${quote(id)}; see: braidclaw memory list`)
-  }
-
-  return {
-    list({ limit: asked, before, ownedBy } = {}) {
-      const limit = limited(asked, 50)
-      const found = conversations.page({ limit: limit + 1, before, ownedBy })
-      const page = found.slice(0, limit)
-      const next = found.length > limit ? page.at(-1)?.position : undefined
-      return { conversations: page.map(factsOf), next }
-    },
-    read: (id) => ({ ...factsOf(existing(id)), messages: conversations.show(id) }),
-    rename(id, given) {
-      const title = setup.redactor.text(flat(given.trim()))
-      if (title === '' || title.length > longestTitle)
-        throw new FailureError('usage', `a title has 1 to ${longestTitle} characters; this one has ${title.length}`)
-      record.transaction(() => {
-        existing(id)
-        conversations.rename(id, title)
-        memory.note('conversation.renamed', { conversationId: id, title })
-      })
-      live?.written()
-      return factsOf(existing(id))
-    },
-    delete(id, by) {
-      existing(id)
-      const done = inRecordWords(() =>
-        conversations.delete(id, ({ turns, runs, receipts }) => {
-          const input = { conversation: id, turns, runs, receipts: spansOf(receipts), by: setup.redactor.text(by) }
-          record.recordAction({ conversationId: id, tool: deletion, input, risk: 'medium' })
-        }),
-      )
-      if (!done.ok)
-        throw new FailureError(
-          'error',
-          `conversation ${quote(id)} was not deleted: ${done.underWay.join(', ')} is under way; cancel it or wait`,
-        )
-      live?.written()
-      const { conversationId, turns, runs } = done.deleted
-      return { conversationId, turns, runs }
-    },
-  }
-}
-
-function factsOf({ position: _, ...facts }: ListedConversation) {
-  return facts
 }
 
 /** Reads receipts page by page, and checks the whole chain. */

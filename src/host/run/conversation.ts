@@ -100,7 +100,7 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
   if (!tools.more) warnOfUnknown(setup.log, allowedTools(setup.config) ?? [], builtInNames)
   // Discovers extra tools eagerly so that configuration errors surface before the first prompt.
   if (tools.more) await toolRuntime.get()
-  const prompts = createPromptBuilder({
+  const prompting = {
     setup,
     memory,
     conversationId,
@@ -112,7 +112,8 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
     instructions,
     sandbox,
     sandboxState: () => profile.sandbox(options.sandbox),
-  })
+  }
+  const prompts = createPromptBuilder(prompting)
   const counting = async () => {
     const payer = payerOf(opening, conversationId)
     return { memory, payer, meter: (await metersOf(home, { ...setup, shared: options.budget }, payer))() }
@@ -184,9 +185,14 @@ export async function openConversation(opening: RunContext): Promise<OpenConvers
         return createSearch(memory.store, Date.now)(request)
       },
       async compact(how) {
-        if (!prompts.needsCompaction() || (await hooks?.mayCompact()) === false) return
+        if ((!how.now && !prompts.needsCompaction()) || (await hooks?.mayCompact()) === false) return
         const { compactConversation } = await sideCalls()
-        await compactConversation({ ...how, ...(await counting()), setup, conversationId, provider: answering, window })
+        return compactConversation({ ...how, ...(await counting()), setup, conversationId, provider: answering, window })
+      },
+      async requestParts() {
+        await window.ready(new AbortController().signal)
+        const known = { ...request, conversation: { kind: 'session', id: conversationId } } as const
+        return { ...(await createPromptBuilder({ ...prompting, request: known }).next()), window: window.tokens() }
       },
       async proof(answer) {
         const runId = agent.runId()

@@ -1,6 +1,7 @@
 /** Finds the conversation that a turn belongs to, or creates its id. */
 
 import { createId, sha256 } from '../../kit/sha256.ts'
+import { didYouMean, quote } from '../../kit/text.ts'
 import type { Memory } from '../../memory/memory.ts'
 import type { ConversationChoice } from '../api.ts'
 import { FailureError } from '../failure.ts'
@@ -57,9 +58,18 @@ export function latestElsewhere({ conversations }: Memory, here: string): { read
   return { id, says: `no conversation was begun in ${here} yet; the latest one, ${id}, ${where}` }
 }
 
-/** Resolves an id or "last". @throws FailureError `error` when there is no such conversation. */
-export function resolveConversation({ conversations }: Memory, id: string): string {
-  const known = id === 'last' ? conversations.list({ limit: 1 })[0]?.conversationId : conversations.has(id) ? id : undefined
-  if (known !== undefined) return known
-  throw new NoConversation(id === 'last' ? 'no conversation exists yet' : `no conversation "${id}"; see: braidclaw memory list`)
+/** Resolves an id or its beginning, a name, or "last". @throws FailureError `error` when no conversation is called so, or several are. */
+export function resolveConversation({ conversations }: Memory, ref: string): string {
+  const latest = (limit: number) => conversations.list({ limit })
+  const [id, ...others] =
+    ref === 'last' ? latest(1).map((each) => each.conversationId) : conversations.has(ref) ? [ref] : conversations.idsOf(ref)
+  if (others.length > 0) throw new NoConversation(`several conversations are called ${quote(ref)}: ${[id, ...others].join(', ')}`)
+  if (id !== undefined) return id
+  const near = didYouMean(
+    ref,
+    latest(200).map(({ title }) => title),
+  )
+  throw new NoConversation(
+    ref === 'last' ? 'no conversation exists yet' : `no conversation ${quote(ref)}${near}; see: braidclaw memory list`,
+  )
 }

@@ -1,7 +1,7 @@
 /** Calls models for a conversation outside of its turns' own steps: to summarise what is long, and to read pictures. */
 
 import { errorText } from '../../kit/errors.ts'
-import { summariserOf } from '../../memory/conversations/compact.ts'
+import { type Compaction, summariserOf } from '../../memory/conversations/compact.ts'
 import { createSummaries } from '../../memory/conversations/compaction-source.ts'
 import { turnSummaryRequest } from '../../memory/conversations/summary-words.ts'
 import type { Memory } from '../../memory/memory.ts'
@@ -33,6 +33,8 @@ export type CompactionRequest = {
   readonly meter: Meter | undefined
   readonly tell: (line: string) => void
   readonly signal: AbortSignal
+  /** A person asked for it: everything but the latest turn is summarised, however short it is, and `keep` says what must stay. */
+  readonly now?: { readonly keep: string } | undefined
 }
 
 /** The most bytes of a conversation that go to the model at a time, about half of its window; the rest waits for the next turn. */
@@ -42,19 +44,21 @@ const [mostBytes, bytesOfHalf] = [262_144, 1.5]
  * Compacts a long conversation: the model that answers in it summarises its older turns. Any failure leaves the conversation unchanged, and
  * the next turn tries again.
  */
-export async function compactConversation(room: CompactionRequest): Promise<void> {
-  const { setup, memory, conversationId, provider, window, payer, meter, tell, signal } = room
+export async function compactConversation(room: CompactionRequest): Promise<Compaction | undefined> {
+  const { setup, memory, conversationId, provider, window, payer, meter, tell, signal, now } = room
   const { config, log, redactor } = setup
-  const { historyMax: max, historyKeep: keep } = config.memory
+  const { max, keep } = now ? { max: 0, keep: 0 } : { max: config.memory.historyMax, keep: config.memory.historyKeep }
   const summarise = summariserOf({ provider: counted(provider, { memory, payer, meter }), model: config.defaultModel })
   try {
     const summaries = createSummaries(memory.store, { now: Date.now, log: setup.log })
     await window.ready(signal)
-    await summaries.compact({
+    return await summaries.compact({
       conversationId,
+      keep: now?.keep,
       lengths: { max, keep, portionBytes: Math.min(mostBytes, Math.floor(window.tokens() * bytesOfHalf)) },
       summarise: (request, stop) => {
-        tell('note: the conversation is long; summarising its older part (the whole of it stays searchable)')
+        const why = now ? '' : 'the conversation is long; '
+        tell(`note: ${why}summarising its older part (the whole of it stays searchable)`)
         return summarise(request, stop)
       },
       signal,
@@ -62,6 +66,7 @@ export async function compactConversation(room: CompactionRequest): Promise<void
     })
   } catch (error) {
     log('warn', 'compaction failed', { why: errorText(error) })
+    return undefined
   }
 }
 

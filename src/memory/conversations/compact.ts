@@ -15,7 +15,13 @@ type SummaryResult =
 export type Summarise = (request: SummaryRequest, signal: AbortSignal) => Promise<SummaryResult>
 
 /** The input of one compaction: complete pairs, oldest first, and the summary so far. */
-export type Portion = { readonly existing: string; readonly conversation: string; readonly messages: number }
+export type Portion = {
+  readonly existing: string
+  readonly conversation: string
+  readonly messages: number
+  /** Says what the summary holds in any case. */
+  readonly keep?: string | undefined
+}
 
 /** Failed attempts in a row; `at` is the last one, in milliseconds since 1970. */
 export type Failures = { readonly count: number; readonly at: number; readonly message: string }

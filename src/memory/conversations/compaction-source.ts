@@ -14,6 +14,8 @@ export type SummariseRequest = {
   readonly lengths: Lengths
   readonly summarise: Summarise
   readonly signal: AbortSignal
+  /** Says what the summary holds in any case. */
+  readonly keep?: string | undefined
   /** Removes secrets from the summary. */
   readonly redact?: (text: string) => string
 }
@@ -26,14 +28,14 @@ export function createSummaries(store: Store, { now, log }: { readonly now: Cloc
      * Compacts when there are more than `max` messages since the last summary. The turns stay in the journal, and search still finds them.
      * @throws SQLiteError
      */
-    compact: ({ conversationId, lengths, summarise, signal, redact = (text) => text }: SummariseRequest) =>
-      compact(conversationStore(store, { conversationId, lengths, redact }), { summarise, now, log, signal }),
+    compact: ({ conversationId, lengths, keep, summarise, signal, redact = (text) => text }: SummariseRequest) =>
+      compact(conversationStore(store, { conversationId, lengths, keep, redact }), { summarise, now, log, signal }),
   }
 }
 
 type RunPortion = Portion & { readonly summary: Omit<Summary, 'text' | 'model' | 'at'> }
 
-type SummaryScope = { readonly conversationId: string; readonly lengths: Lengths; readonly redact: (text: string) => string }
+type SummaryScope = Required<Pick<SummariseRequest, 'conversationId' | 'lengths' | 'redact'>> & Pick<SummariseRequest, 'keep'>
 
 function conversationStore(store: Store, of: SummaryScope): CompactionStore<RunPortion> {
   const { conversationId } = of
@@ -62,7 +64,7 @@ type RunRow = {
   readonly messages: number
 }
 
-function due(store: Store, { conversationId, lengths }: SummaryScope): RunPortion | undefined {
+function due(store: Store, { conversationId, lengths, keep }: SummaryScope): RunPortion | undefined {
   const previous = latestSummary(store, conversationId)
   const after = placeOf(store, previous?.through ?? 0)
   if (after === undefined) return undefined
@@ -77,6 +79,7 @@ function due(store: Store, { conversationId, lengths }: SummaryScope): RunPortio
     existing: previous?.text ?? '',
     conversation: taken.lines.map(({ text }) => text).join('\n'),
     messages: messagesOf(taken.runs),
+    keep,
     summary: {
       conversationId,
       through: last.position,

@@ -80,6 +80,7 @@ export function createConversations(store: Store, now: Clock) {
     /** Works as `list`, with the position of each for the next page. */
     page: (query: ConversationsQuery) => listConversations(store, query),
     find: (conversationId: string) => listedConversation(store, conversationId),
+    idsOf: (ref: string) => conversationIdsOf(store, ref),
     /** Call it inside a transaction. */
     rename: (conversationId: string, title: string) => keepTitle(store, conversationId, title),
     delete: (conversationId: string, leave: (deleted: DeletedConversation) => void) => deleteConversation(store, conversationId, leave),
@@ -393,7 +394,7 @@ export type ConversationsQuery = {
 /** `position`: where the conversation stands in the list now. */
 export type ListedConversation = Conversation & { readonly position: number }
 
-const columns = `conversation_id AS conversationId, started, updated, turns,
+export const columns = `conversation_id AS conversationId, started, updated, turns,
   coalesce((SELECT given.title FROM conversation_titles AS given WHERE given.conversation_id = conversations.conversation_id), title) AS title,
   last_seq AS position`
 
@@ -423,4 +424,13 @@ export function keepTitle(store: Store, conversationId: string, title: string): 
   store
     .sql<never, [string, string]>('INSERT INTO conversation_titles VALUES (?, ?) ON CONFLICT DO UPDATE SET title = excluded.title')
     .run(conversationId, title)
+}
+
+/** Returns the conversations with that name, or whose id begins so; at most ten. */
+function conversationIdsOf(store: Store, ref: string): string[] {
+  const rows = store.sql<{ id: string }, [string]>(
+    `SELECT conversationId AS id FROM (SELECT ${columns} FROM conversations) WHERE title = ?1
+       OR (length(?1) > length('conversation_') AND substr(conversationId, 1, length(?1)) = ?1) LIMIT 10`,
+  )
+  return rows.all(ref).map(({ id }) => id)
 }

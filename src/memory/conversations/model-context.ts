@@ -8,7 +8,7 @@ import type { Clock, Message } from '../../runtime/port.ts'
 import { externalOf, shorteningIn } from '../../runtime/replay/external-entry.ts'
 import { type Shortening, shorten } from '../../runtime/request/turn-messages.ts'
 import { type Approval, type Approvals, createApprovals } from '../approval-table.ts'
-import { foreignLine } from '../journal/journal-entry.ts'
+import { copiedIn, copiedMessage, foreignLine, isPart } from '../journal/journal-entry.ts'
 import type { Role } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
 import { latestSummary, placeOf } from './summaries.ts'
@@ -48,13 +48,7 @@ type ReadContext = (conversationId: string, tokenBudget: number, open?: Readonly
  * question is among the messages.
  */
 export function createContext(store: Store, now: Clock, approvals: Pick<Approvals, 'get'> = createApprovals(store, { now })): ReadContext {
-  const readTurn = createTurnCache(store, (runIds, open) => {
-    const parts = runIds.map((runId) => rowsOf(store, runId))
-    const trims = runIds.flatMap((runId) => trimsOf(store, runId))
-    const turn = messagesOfTurn(turnRows(parts, open !== undefined), trims, open)
-    const messages = turn.length === 0 || open ? turn : [...turn, ...interruptionOf(store, runIds.at(-1) ?? '')]
-    return { messages, tokens: estimateTokens(messages), isContinuation: isContinuation(store, runIds[0] ?? '', parts[0]) }
-  })
+  const readTurn = createTurnCache(store, turnReader(store))
   return (conversationId, tokenBudget, open) => {
     const turns = countTurns(store, conversationId)
     if (turns === undefined) return { messages: [], omittedTurns: 0, estimatedTokens: 0 }
@@ -79,6 +73,17 @@ export function createContext(store: Store, now: Clock, approvals: Pick<Approval
       ...(summary.turns > 0 ? { summarisedTurns: summary.turns } : {}),
       ...(open ? { openMessages: newest.findLast(({ messages }) => messages.length > 0)?.messages.length ?? 0 } : {}),
     }
+  }
+}
+
+/** Reads a turn without a cache. */
+export function turnReader(store: Store): ReadTurn {
+  return (runIds, open) => {
+    const parts = runIds.map((runId) => rowsOf(store, runId))
+    const trims = runIds.flatMap((runId) => trimsOf(store, runId))
+    const turn = messagesOfTurn(turnRows(parts, open !== undefined), trims, open)
+    const messages = turn.length === 0 || open ? turn : [...turn, ...interruptionOf(store, runIds.at(-1) ?? '')]
+    return { messages, tokens: estimateTokens(messages), isContinuation: isContinuation(store, runIds[0] ?? '', parts[0]) }
   }
 }
 
@@ -112,7 +117,7 @@ type RunRow = { readonly at: number; readonly runId: string; readonly started: n
  * Newest first, by sequence, because a clock may be set back. Reads in pages; otherwise each turn of a long conversation would cost more
  * than the last.
  */
-function* runsOf(store: Store, conversationId: string, after: number): Generator<RunRow> {
+export function* runsOf(store: Store, conversationId: string, after: number): Generator<RunRow> {
   const page = store.sql<RunRow, [string, number, number]>(
     'SELECT rowid AS at, run_id AS runId, started FROM runs WHERE conversation_id = ? AND rowid < ? AND rowid > ? ORDER BY rowid DESC LIMIT 32',
   )
@@ -126,7 +131,7 @@ function* runsOf(store: Store, conversationId: string, after: number): Generator
 type TurnRow = { readonly runIds: readonly string[]; readonly started: number; readonly single?: TurnOfRuns }
 
 /** Groups runs, newest first, into turns: a run that continued an earlier one belongs to its turn. */
-function* turnsOf(runs: Iterable<RunRow>, readTurn: ReadTurn): Generator<TurnRow> {
+export function* turnsOf(runs: Iterable<RunRow>, readTurn: ReadTurn): Generator<TurnRow> {
   let turn: TurnRow | undefined
   for (const { runId, started } of runs) {
     const run = readTurn([runId])
@@ -224,7 +229,9 @@ function messagesOfTurn(rows: readonly JournalledTurn[], trims: readonly TrimAt[
   }
   for (const [at, row] of rows.entries()) {
     if (row.role === 'assistant') trimBefore(row.seq)
-    if (row.role === 'user')
+    const copied = row.type === copiedMessage ? copiedIn({ type: row.type, body: parseJson(row.body) }) : undefined
+    if (copied) messages.push(copied.message)
+    else if (row.role === 'user')
       messages.push({ role: 'user', content: row.content, ...(row.type === 'retry' ? { isEvidence: true } : {}), ...picturesOf(row) })
     else if (row.role === 'assistant') messages.push(...replyOf(row, rows, { at, open }))
   }
@@ -275,12 +282,6 @@ function partsOf(body: string): Part[] {
   return isObject(event) && Array.isArray(event.parts) ? event.parts.filter(isPart) : []
 }
 
-function isPart(value: unknown): value is Part {
-  if (!isObject(value)) return false
-  if (value.type === 'call') return typeof value.id === 'string' && typeof value.name === 'string' && isObject(value.input)
-  return (value.type === 'text' || value.type === 'thinking') && typeof value.text === 'string'
-}
-
 type TurnOfRuns = { readonly messages: readonly Message[]; readonly tokens: number; readonly isContinuation: boolean }
 type ReadTurn = (runIds: readonly string[], open?: ReadonlySet<string>) => TurnOfRuns
 
@@ -323,7 +324,7 @@ function createTurnCache(store: Store, read: ReadTurn): ReadTurn {
   }
 }
 
-function isOver(store: Store, runId: string): boolean {
+export function isOver(store: Store, runId: string): boolean {
   const over = `SELECT 1 FROM runs WHERE run_id = ? AND ended IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM intents WHERE intents.run_id = runs.run_id)`
   return store.sql(over).get(runId) !== null
@@ -340,7 +341,7 @@ const select = `SELECT id FROM approvals
      AND json_extract(body, '$.by') = 'approval.nobody')`
 
 /** Returns the late decisions about changes of that run: after their calls had ended a person decided, or nobody did in time. */
-function lateDecisions(store: Store, approvals: Pick<Approvals, 'get'>, runId: string, now: number): readonly LateDecision[] {
+export function lateDecisions(store: Store, approvals: Pick<Approvals, 'get'>, runId: string, now: number): readonly LateDecision[] {
   const rows = store
     .sql<{ id: string }, [string, number]>(select)
     .all(runId, now)

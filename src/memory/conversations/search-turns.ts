@@ -5,7 +5,7 @@ import { flat } from '../../kit/text.ts'
 import type { Clock } from '../../runtime/port.ts'
 import type { Role } from '../journal/turns.ts'
 import type { Store } from '../store.ts'
-import { catchUp, conversationsOfToken } from './conversations.ts'
+import { type Conversation, catchUp, columns, conversationsOfToken } from './conversations.ts'
 
 /** `at` in milliseconds since 1970; a higher `score` is better, and comparable within one search only. */
 export type Hit = {
@@ -251,4 +251,27 @@ export function snippet(content: string, words: readonly string[], needles: read
 /** The index matches word stems; without its stemmer, a word without its ending is close enough to find the place. */
 function stems(words: readonly string[]): string[] {
   return words.map((word) => word.slice(0, Math.max(4, word.length - 3)))
+}
+
+/** A conversation as a person chooses it. `firstWords`: the first question, shortened; `folder`: where it was begun. */
+export type ConversationEntry = Conversation & { readonly firstWords: string; readonly folder: string | null }
+
+/** `words`: each must be in the name, the first words, the folder or the id, in any case. */
+export type ChoicesQuery = { readonly words?: string; readonly limit: number }
+
+const folder = `(SELECT folder FROM runs WHERE runs.conversation_id = conversations.conversation_id AND folder IS NOT NULL ORDER BY rowid LIMIT 1)`
+
+/** Returns the conversations that match, most recently used first. */
+export function conversationChoices(store: Store, { words = '', limit }: ChoicesQuery): ConversationEntry[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean)
+  const rows = store.sql<ConversationEntry & { position?: number }, []>(
+    `SELECT ${columns}, conversations.title AS firstWords, ${folder} AS folder FROM conversations ORDER BY last_seq DESC`,
+  )
+  const found: ConversationEntry[] = []
+  for (const { position: _, ...row } of rows.iterate()) {
+    const text = `${row.title} ${row.firstWords} ${row.folder ?? ''} ${row.conversationId}`.toLowerCase()
+    if (wanted.every((word) => text.includes(word))) found.push(row)
+    if (found.length === limit) break
+  }
+  return found
 }

@@ -9,8 +9,16 @@ export const defaultSoul = 'You are a helpful personal assistant.'
 const compactor =
   'You are a memory compaction assistant. Summarize the following conversation, preserving: key facts about the user, their preferences, decisions made, ongoing projects, and important context. Be concise but complete. Output only the summary, no preamble.'
 
-export function summaryRequest({ existing, conversation }: { readonly existing: string; readonly conversation: string }): SummaryRequest {
-  return { system: compactor, text: `EXISTING SUMMARY:\n${existing}\n\nCONVERSATION TO SUMMARIZE:\n${conversation}`, maxTokens: 2048 }
+/** `keep` says what the summary holds in any case. */
+type Summarised = { readonly existing: string; readonly conversation: string; readonly keep?: string | undefined }
+
+export function summaryRequest({ existing, conversation, keep = '' }: Summarised): SummaryRequest {
+  const wish = keep === '' ? '' : `\nThe user asks that the summary keeps above all: ${keep}`
+  return {
+    system: `${compactor}${wish}`,
+    text: `EXISTING SUMMARY:\n${existing}\n\nCONVERSATION TO SUMMARIZE:\n${conversation}`,
+    maxTokens: 2048,
+  }
 }
 
 const turnCompactor =

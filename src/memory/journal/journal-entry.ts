@@ -3,6 +3,8 @@
 import { attempt } from '../../kit/errors.ts'
 import { isObject, type Json, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
+import type { Part } from '../../runtime/event.ts'
+import type { Message } from '../../runtime/port.ts'
 import type { AgentFile } from '../agent-files/agent-paths.ts'
 
 /** `at` is in milliseconds since 1970. `body` is the event as JSON. */
@@ -89,4 +91,31 @@ export function messageIn({ file, text }: ForeignLine): { readonly role: 'user' 
   if (isObject(value) && typeof value.content === 'string')
     return { role: value.role === 'assistant' ? 'assistant' : 'user', content: value.content }
   return /^[{}[\]]/.test(text.trim()) ? undefined : { role: 'user', content: text }
+}
+
+/** The notes of a run that copies one turn of another conversation, or of a file: its messages, then its end. */
+export const [copiedMessage, copiedTurn] = ['message.copied', 'turn.copied']
+
+/** `said`: when the turn began, in milliseconds since 1970. `question`: the message began it. */
+export type CopiedMessage = { readonly message: Message; readonly said: number; readonly question: boolean }
+
+/** Returns undefined for any other entry. */
+export function copiedIn({ type, body }: { readonly type: string; readonly body: unknown }): CopiedMessage | undefined {
+  if (type !== copiedMessage || !isObject(body) || !isMessage(body.message)) return undefined
+  return { message: body.message, said: Number(body.said), question: body.question === true }
+}
+
+/** Tells whether the value has the members that every message of its role has. */
+export function isMessage(value: unknown): value is Message {
+  if (!isObject(value)) return false
+  if (value.role === 'assistant') return Array.isArray(value.parts) && value.parts.every(isPart)
+  if (typeof value.content !== 'string') return false
+  return value.role === 'user' || (value.role === 'tool' && [value.callId, value.name].every((each) => typeof each === 'string'))
+}
+
+/** Tells whether the value is a part of a reply. */
+export function isPart(value: unknown): value is Part {
+  if (!isObject(value)) return false
+  if (value.type === 'call') return typeof value.id === 'string' && typeof value.name === 'string' && isObject(value.input)
+  return (value.type === 'text' || value.type === 'thinking') && typeof value.text === 'string'
 }

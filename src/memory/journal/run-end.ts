@@ -4,7 +4,7 @@ import { isObject, parseJson } from '../../kit/json.ts'
 import type { Seal } from '../../receipts/contract.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import type { Store } from '../store.ts'
-import { type AlteredEntry, firstAltered, type StoredEntry } from './journal-entry.ts'
+import { type AlteredEntry, copiedTurn, firstAltered, type StoredEntry } from './journal-entry.ts'
 
 type EndedRun = RunIdentity & {
   readonly ended: number | null
@@ -55,9 +55,10 @@ function wrongEnd({ ended, seal, code, message, lastDigest }: EndedRun, entries:
 }
 
 function endInJournal({ kind, type, body }: StoredEntry): { code: string; message: string; digest: string | null } | undefined {
-  if (kind !== 'note' || (type !== 'finish' && type !== 'interrupted')) return undefined
+  if (kind !== 'note' || ![copiedTurn, 'finish', 'interrupted'].includes(type)) return undefined
   const recorded = parseJson(body)
   if (!isObject(recorded)) return undefined
+  if (type === copiedTurn) return { code: 'answered', message: '', digest: null }
   if (type === 'interrupted') return { code: 'error', message: textOf(recorded.message), digest: null }
   const ending = isObject(recorded.ending) ? recorded.ending : {}
   return {

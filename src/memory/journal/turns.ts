@@ -6,7 +6,7 @@ import { dropText, outcomeText } from '../../runtime/outcome.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import { fileNames } from '../agent-files/agent-paths.ts'
 import type { JournalEntry } from './journal-entry.ts'
-import { foreignLine, foreignLineIn, messageIn } from './journal-entry.ts'
+import { copiedIn, foreignLine, foreignLineIn, messageIn } from './journal-entry.ts'
 
 export type Role = 'user' | 'assistant' | 'tool'
 
@@ -59,7 +59,7 @@ export function turnOf(run: RunIdentity, entry: EntryBody, toolOf: (callId: stri
   if (entry.kind === 'note' && entry.type === 'retry')
     return turn(run, entry, { role: 'user', content: textOf(body, 'evidence'), metadata: { retry: true } })
   if (entry.kind === 'note' && entry.type === foreignLine) return fromFile(run, entry)
-  return undefined
+  return entry.kind === 'note' ? copied(run, entry) : undefined
 }
 
 function reply(run: RunIdentity, entry: EntryBody): Turn {
@@ -110,6 +110,17 @@ function fromFile(run: RunIdentity, entry: EntryBody): Turn | undefined {
   const line = foreignLineIn(entry)
   const message = line && messageIn(line)
   return line && message && turn(run, entry, { ...message, metadata: { file: fileNames[line.file], line: line.line, sha256: line.sha256 } })
+}
+
+/** Returns the row of a message that was copied into this conversation. */
+function copied(run: RunIdentity, entry: EntryBody): Turn | undefined {
+  const { message, said = 0, question } = copiedIn(entry) ?? {}
+  if (message === undefined) return undefined
+  const { role } = message
+  const row = role === 'assistant' ? reply(run, { ...entry, body: message }) : turn(run, entry, { role, content: message.content })
+  const results = role === 'tool' && [{ call_id: message.callId, name: message.name, status: message.isError ? 'failed' : 'allowed' }]
+  const note: JsonObject = question || role !== 'user' ? {} : message.isEvidence ? { retry: true } : { continues: '' }
+  return { ...row, tool_results: results || null, metadata: { ...row.metadata, copied: said, ...note } }
 }
 
 /** Tells whether a turn came from a file instead of a run. */

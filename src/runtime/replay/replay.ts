@@ -56,7 +56,7 @@ export function replayRun({ runId, entries, limits, rules = [], joined = [] }: R
   let turn: Message[] = []
   // The messages of a turn that this run continues begin in the journal of another run.
   const isContinuation = entries.some((entry) => entry.type === 'run.start' && isObject(entry.body) && entry.body.continues !== undefined)
-  const ended = entries.some(({ kind, type }) => kind === 'note' && type === 'finish')
+  const ended = entries.some(({ kind, type }) => kind === 'note' && (type === 'finish' || type === 'turn.copied'))
 
   function take(event: RunEvent, blockers: string): void {
     stream.take(event, blockers)

@@ -34,7 +34,15 @@ export type RunAgain = Replay & { readonly missing?: readonly string[] }
 export function pastRun(setup: Setup, { journal }: Pick<Memory, 'journal'>, runId: string): PastRun | undefined {
   const entries = journal.events(runId)
   const [limits, rules] = [limitsOf(entries), rulesOf(entries)]
-  return rules && { runId, entries, rules, limits: limits ?? guessedLimits(setup), guessed: limits === undefined }
+  return (
+    rules && {
+      runId,
+      entries,
+      rules,
+      limits: limits ?? guessedLimits(setup),
+      guessed: limits === undefined && entries[0]?.type === 'run.start',
+    }
+  )
 }
 
 /** Like pastRun. @throws FailureError `integrity` instead of returning undefined */
