@@ -142,7 +142,7 @@ export type RequestParts = {
 /** A conversation opens no file, watcher or child process of its own, so thousands may be open. */
 export type Conversation = Pick<
   Agent,
-  'approve' | 'gate' | 'gateClosed' | 'setMode' | 'addThread' | 'cancel' | 'ending' | 'runId' | 'usage' | 'context'
+  'approve' | 'gate' | 'gateClosed' | 'setMode' | 'addThread' | 'steer' | 'cancel' | 'ending' | 'runId' | 'usage' | 'context'
 > & {
   readonly id: string
   /** `provider/model`. */

@@ -73,6 +73,11 @@ export type Agent = {
   gateClosed(gateId: string): Promise<void>
   /** Resolves when no run is under way, even if nobody reads its events. */
   settled(): Promise<void>
+  /**
+   * Adds a person's message to the current run. Resolves with true when a request to the model has it, and with false when the run has
+   * ended without one, or when there is none: the message can then begin the next turn.
+   */
+  steer(text: string): Promise<boolean>
   /** Ends the current run: nothing new starts, and running effects are aborted. Without a run it does nothing. */
   cancel(by?: string): void
   /** Reports that the emergency stop was set. */
@@ -207,6 +212,7 @@ export function createAgent(config: AgentConfig): Agent {
     gate: (gateId) => state.run?.gate(gateId),
     gateClosed: async (gateId) => await state.run?.gateClosed(gateId),
     settled: async () => await state.run?.settled,
+    steer: async (text) => (await state.run?.steer(text)) ?? false,
     cancel: (by = 'user') => void state.run?.send({ type: 'cancel', by }),
     stop: (reason) => void state.run?.send({ type: 'estop', reason }),
     setMode,

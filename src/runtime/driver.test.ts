@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { collect, stage } from '../../test/support/agent.ts'
 import { createRedactor } from '../security/redaction/redact.ts'
+import type { Message } from './port.ts'
 
 const asks = { replies: [{ calls: [{ id: 'a' }] }, { text: 'over' }] }
 
@@ -68,4 +69,53 @@ test('a call that would be another one without its secret never runs, whatever t
   expect([acted, log.filter((line) => line.startsWith('denied'))]).toEqual([['b'], ['denied a by redaction.secret']])
   expect(JSON.stringify([events, requests])).not.toContain('hidden')
   expect(JSON.stringify(requests[1])).toContain('[redacted]')
+})
+
+const saidIn = ({ messages }: { readonly messages: readonly Message[] }) =>
+  messages.map((message) => (message.role === 'user' ? `user ${message.content}` : message.role)).join(', ')
+
+test('what a person says while the model answers or a call runs comes after the results of the round, in its order', async () => {
+  const answers: boolean[] = []
+  const { agent, requests, log } = stage({
+    replies: [{ pieces: 1, calls: [{ id: 'a' }, { id: 'b' }] }, { text: 'over' }],
+    commit: () => Bun.sleep(2),
+    act: async ({ id }) => {
+      const said = agent.steer(`during ${id}`).then((isIn) => answers.push(isIn))
+      if (id === 'a') await Promise.race([said, Bun.sleep(20)])
+      return { status: 'allowed', output: id }
+    },
+  })
+  await collect(agent, 'go', (event) => {
+    if (event.type === 'text' && event.isPartial) void agent.steer('in the reply').then((isIn) => answers.push(isIn))
+  })
+  expect(requests.map(saidIn)).toEqual(['user go', 'user go, assistant, tool, tool, user in the reply, user during a, user during b'])
+  expect([answers, log.filter((line) => line === 'steer')]).toEqual([
+    [true, true, true],
+    ['steer', 'steer', 'steer'],
+  ])
+})
+
+test('what a person says too late is in no request and not on record', async () => {
+  const answers: boolean[] = []
+  const { agent, requests, log } = stage({ replies: [{ pieces: 1, text: 'over' }], commit: () => Bun.sleep(2) })
+  await collect(agent, 'go', (event) => {
+    if (event.type === 'text') void agent.steer('late').then((isIn) => answers.push(isIn))
+  })
+  answers.push(await agent.steer('later'))
+  expect([answers, requests.length, log.includes('steer')]).toEqual([[false, false, false], 1, false])
+})
+
+test('a cancel leaves a message to the next turn', async () => {
+  const { agent } = stage({
+    replies: [{ calls: [{ id: 'a' }] }],
+    act: (_, signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({ status: 'failed', output: '' }))),
+  })
+  const answers: Promise<boolean>[] = []
+  await collect(agent, 'go', async (event) => {
+    if (event.type !== 'tool_use') return
+    answers.push(agent.steer('wait'))
+    await Bun.sleep(5)
+    agent.cancel()
+  })
+  expect(await Promise.all(answers)).toEqual([false])
 })

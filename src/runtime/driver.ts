@@ -79,6 +79,12 @@ export type Run = ReturnType<typeof createRun>
 /** An external event before the kernel takes it, and the callback that reports what became of it. */
 type QueuedEvent = { readonly event: ExternalEvent; readonly answer: (rejectedBy: string | undefined) => void }
 
+type Steer = {
+  readonly event: Extract<ExternalEvent, { type: 'steer' }>
+  readonly answer: (isInRequest: boolean) => void
+  isOffered: boolean
+}
+
 const queueCapacity = 256
 /** A timer of more milliseconds would fire at once. */
 const longestTimer = 2 ** 31 - 1
@@ -128,6 +134,8 @@ export function createRun({ identity, threads, joining, ports, request, history,
   const threadOf = (name: string) => known.get(name)
   const step = createStepper({ runId: identity.runId, threads, threadOf, now: ports.now, approvalTtlMs })
   let inbox: QueuedEvent[] = []
+  /** Messages of a person to the run: those that are not in the journal yet, and those that are in no request yet. */
+  const said: { held: Steer[]; accepted: Steer[] } = { held: [], accepted: [] }
   const unrecorded = (event: AgentEvent) => {
     ports.piece?.(identity, event)
     return queue.push(event)
@@ -154,6 +162,28 @@ export function createRun({ identity, threads, joining, ports, request, history,
     const { promise, resolve } = Promise.withResolvers<string | undefined>()
     inbox.push({ event, answer: resolve })
     return promise
+  }
+
+  /** Resolves with true when a request to the model has the text, with false when the run has ended without one. */
+  function steer(text: string): Promise<boolean> {
+    if (state.ending) return Promise.resolve(false)
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    said.held.push({ event: ports.redact({ type: 'steer', text }), answer: resolve, isOffered: false })
+    if (!inFlight.has('think')) offerSteers()
+    return promise
+  }
+
+  /** During a request the loop rejects them: they are offered again after the reply. */
+  function offerSteers(): void {
+    for (const each of said.held.filter(({ isOffered }) => !isOffered)) {
+      each.isOffered = true
+      void send(each.event).then((by) => {
+        each.isOffered = false
+        if (by === undefined || by === 'loop') return
+        said.held = said.held.filter((other) => other !== each)
+        each.answer(false)
+      })
+    }
   }
 
   /** Adds a thread. Resolves when that is on disk: with undefined, or with the name of the thread that rejected it. */
@@ -196,6 +226,11 @@ export function createRun({ identity, threads, joining, ports, request, history,
     messages.take(event)
     // Their ids belong to a reply of the history.
     if (event.type === 'run.start') for (const { call } of event.continues?.proposals ?? []) usedIds.add(call.id)
+    if (event.type === 'steer') {
+      said.accepted.push(...said.held.filter((each) => each.event === event))
+      said.held = said.held.filter((each) => each.event !== event)
+    } else if (event.type === 'model.done') offerSteers()
+    else if (event.type === 'think') for (const { answer } of said.accepted.splice(0)) answer(true)
     state.context = contextAfter(state.context, event)
     const cost = event.type === 'model.done' || event.type === 'context.trimmed' ? event.usage : undefined
     if (cost) state.usage = addUsage(state.usage, cost)
@@ -280,6 +315,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
   function close(ending: Ending): void {
     state.ending = ending
     for (const takeBack of appointments) takeBack()
+    for (const { answer } of [...said.held.splice(0), ...said.accepted.splice(0)]) answer(false)
     gates.closeAll()
     queue.close()
     settled.resolve()
@@ -307,6 +343,7 @@ export function createRun({ identity, threads, joining, ports, request, history,
   return {
     events,
     send,
+    steer,
     add,
     approve: gates.approve,
     /** Returns the call that an open gate asks about; undefined once it is answered. */

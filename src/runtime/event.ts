@@ -241,6 +241,8 @@ export type ExternalEvent =
       readonly part?: string
     }
   | ({ readonly type: 'check.done'; readonly id: string } & CheckFinding)
+  /** A person said this while the turn ran: the next request to the model has it as its last message. */
+  | { readonly type: 'steer'; readonly text: string }
   | { readonly type: 'cancel'; readonly by: string }
   | { readonly type: 'estop'; readonly reason: string }
   | { readonly type: 'clock'; readonly at: number }

@@ -13,6 +13,7 @@ export const externalTypes: { readonly [type in ExternalEvent['type']]: true } =
   'tool.changed': true,
   'approval.decision': true,
   'check.done': true,
+  steer: true,
   cancel: true,
   estop: true,
   clock: true,

@@ -84,7 +84,8 @@ export const lookingAgainHasItsPlaces: Law = (modules) =>
 const PRINTING = [
   'src/channels/terminal/printer.ts',
   'src/channels/terminal/descriptor.ts',
-  'src/channels/terminal/line-editor.ts',
+  'src/channels/terminal/screen/line-reader.ts',
+  'src/channels/terminal/screen/screen-editor.ts',
   'src/channels/terminal/tty.ts',
 ]
 /** Programs without the printer; they escape their output themselves, or it comes from no outside source. */

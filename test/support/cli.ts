@@ -7,6 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { minimum } from '../../src/config/load.fixture.ts'
+import { transcript } from './transcript.ts'
 
 const root = join(import.meta.dir, '../..')
 
@@ -16,6 +17,8 @@ export const executable = process.env.BRAIDCLAW_TEST_BINARY || join(root, 'bin/b
 const hasBubblewrap = Bun.which('bwrap', { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }) !== null
 
 export type Result = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
+/** `stdout` is the transcript of the screen, and `raw` all that was written to it. */
+export type TerminalResult = Result & { readonly raw: string }
 
 export type Invocation = {
   readonly env?: { readonly [name: string]: string }
@@ -50,7 +53,7 @@ export type Nest = Disposable & {
     args: readonly string[],
     answers: readonly (readonly [appears: string, type: string])[],
     invocation?: Invocation,
-  ): Promise<Result>
+  ): Promise<TerminalResult>
   /** Writes ~/.braidclaw/config.toml: the seed's minimum, with these lines added or replaced. */
   config(toml: string): void
   /** Writes a fixture file; returns its path. */
@@ -99,11 +102,13 @@ export function nest(): Nest {
         rows: 40,
         data(pty, bytes) {
           screen.text += new TextDecoder().decode(bytes)
+          const { text, prompt } = transcript(screen.text)
+          const seen = text + prompt
           for (let [next] = waiting; next; [next] = waiting) {
-            const at = screen.text.indexOf(next[0], screen.from)
+            const at = seen.indexOf(next[0], screen.from)
             if (at < 0) return
             waiting.shift()
-            screen.from = at + next[0].length
+            screen.from = Math.min(text.length, at + next[0].length)
             pty.write(next[1])
           }
         },
@@ -114,7 +119,8 @@ export function nest(): Nest {
     await Bun.sleep(20)
     clearTimeout(late)
     child.terminal?.close()
-    return { code: child.signalCode ? null : child.exitCode, stdout: unwarned(screen.text.replaceAll('\r\n', '\n')), stderr: '' }
+    const [stdout, raw] = [transcript(screen.text).text, screen.text].map((text) => unwarned(text.replaceAll('\r\n', '\n')))
+    return { code: child.signalCode ? null : child.exitCode, stdout: stdout ?? '', raw: raw ?? '', stderr: '' }
   }
 
   return {

@@ -25,7 +25,7 @@ describe('an approval', () => {
     using at = home()
     const { code, stdout } = await talk(at, responses, [...asked(answer), ['[y/N/a]', 'y\r'], ['second over\r\n', ctrlD]])
     expect([code, existsSync(join(at.workspace, 'a.txt')), existsSync(join(at.workspace, 'b.txt'))]).toEqual([0, false, true])
-    for (const word of ['tool: file_write', 'risk: medium', 'reason: writes to workspace', 'args: {"path":"a.txt"', 'denied: '])
+    for (const word of ['new a.txt (+1 −0)', '+written', '/a.txt · medium risk · writes to workspace', 'denied: '])
       expect(stdout).toContain(word)
   })
 

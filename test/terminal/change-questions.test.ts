@@ -206,7 +206,9 @@ real('a file tool shows what it would change before it asks', async () => {
   at.file('a.txt', 'one\ntwo\n')
   const edit = call('file_edit', { path: 'a.txt', old: 'two', new: 'three' })
   const { stdout } = await answered(at, [['[y/N/a]', 'y\r']], edit, { NO_COLOR: '1' })
-  expect(stdout).toContain('changed a.txt (+1 −1)\n@@ -1,2 +1,2 @@\n one\n-two\n+three\nApprove? [y/N/a] ')
+  expect(stdout).toMatch(
+    /changed a\.txt \(\+1 −1\)\n@@ -1,2 \+1,2 @@\n one\n-two\n\+three\nfile_edit: .* · medium risk · .*\nApprove\? \[y\/N\/a\] /,
+  )
   expect(content(at, 'a.txt')).toBe('one\nthree\n')
 })
 

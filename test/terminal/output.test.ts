@@ -23,6 +23,30 @@ describe('agent', () => {
     expect(stderr).toBe('· file_read {"path":"a.txt"}\n')
   })
 
+  test('--show-output prints what a tool returned below its line, and the answer alone stays on stdout', async () => {
+    using at = home()
+    at.file('a.txt', 'hello')
+    const { stdout, stderr } = await turn(at, withTool, ['--show-output'])
+    expect(stdout).toStartWith('It says: ')
+    expect(stderr).toStartWith('· file_read {"path":"a.txt"}\nhello')
+  })
+
+  test('a terminal gets Markdown, with --plain and TERM=dumb the plain text, and a pipe exactly the text', async () => {
+    using at = home()
+    const markdown = '# Title\n\n- **one**'
+    const env = { BRAIDCLAW_MOCK_FIXTURE: at.fixture([{ text: markdown, chunks: 5 }]) }
+    const shown = await at.terminal(['agent', '-m', 'go'], [], { env })
+    expect(Bun.stripANSI(shown.stdout)).toMatch(/Title\n═════\n[\s\S]*\n {2}• one\n/)
+    for (const [args, more] of [
+      [['--plain'], {}],
+      [[], { TERM: 'dumb' }],
+    ] as const) {
+      const plain = await at.terminal(['agent', '-m', 'go', ...args], [], { env: { ...env, ...more } })
+      expect(plain.stdout).toBe(`${markdown}\n`)
+    }
+    expect((await at.run(['agent', '-m', 'go'], { env })).stdout).toBe(`${markdown}\n`)
+  })
+
   test.each([['--json'], ['--output-format=json']])('%s: one object, also over a refusal', async (flag) => {
     using at = home()
     at.file('a.txt', 'hello')

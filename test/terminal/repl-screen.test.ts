@@ -19,7 +19,8 @@ describe('on a whole screen', () => {
       .join('\n')
       .trimEnd()
   const usage = /\n\d+ tokens in, \d+ out/g
-  const shows = (text: string) => until(() => screen().replaceAll(usage, '').endsWith(text))
+  const footer = /\nlocal\/mock · .*$/
+  const shows = (text: string) => until(() => screen().replace(footer, '').replaceAll(usage, '').endsWith(text))
   afterAll(() => void (tmux && ask('kill-server')))
 
   test.if(needs('tmux'))('every line stands once and where it belongs', async () => {
@@ -34,10 +35,13 @@ describe('on a whole screen', () => {
     await shows('[y/N/a]')
     ask('send-keys', 'y', 'Enter')
     await shows('bytes)\n>')
+    ask('send-keys', '/policies', 'Enter')
+    await shows('lists them)\n>')
     ask('send-keys', 'half a thou', 'C-c')
     await shows('half a thou\n>')
     expect(
       screen()
+        .replace(footer, '\n(footer)')
         .replace(/\([0-9a-f]{12}\)/, '(plan)')
         .replaceAll(usage, '\n(tokens)'),
     ).toBe(
@@ -47,23 +51,21 @@ describe('on a whole screen', () => {
         'An answer in pieces.',
         '(tokens)',
         '> write',
-        '· file_write {"path":"a.txt","content":"written"}',
         '',
-        'Tool request:',
-        '  tool: file_write',
-        '  risk: medium',
-        '  reason: writes to workspace',
-        '  args: {"path":"a.txt","content":"written"}',
-        `  plan: file_write: write ${at.workspace}/a.txt (plan)`,
         'new a.txt (+1 −0)',
         '@@ -0,0 +1 @@',
         '+written',
         '\\ No newline at end of file',
+        `file_write: write ${at.workspace}/a.txt · medium risk · writes to workspace (? shows more)`,
         'Approve? [y/N/a] y',
+        '· file_write a.txt content=written · 1 line',
         'It is created a.txt (7 bytes)',
         '(tokens)',
+        '> /policies',
+        'no command "/policies"; did you mean "/policy"? (/help lists them)',
         '> half a thou',
         '>',
+        '(footer)',
       ].join('\n'),
     )
   })

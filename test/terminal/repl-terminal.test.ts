@@ -70,9 +70,9 @@ test('a pasted text of several lines is one message, sent by Enter; Ctrl-C throw
   )
   expect(code).toBe(0)
   expect(stdout).toContain('\u001b[?2004h')
-  expect(plain(stdout)).toContain('You said first\n  second\nthird and typed\n')
+  expect(plain(stdout)).toContain('You said first\nsecond\nthird and typed\n')
   expect(plain(stdout).split('You said')).toHaveLength(2)
-  expect(stdout).toEndWith('\u001b[?2004l\n')
+  expect(stdout).toEndWith('\u001b[?1004l\u001b[?2004l')
 })
 
 test('a pasted yes with more after it is no yes', async () => {

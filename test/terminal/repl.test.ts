@@ -26,7 +26,7 @@ test('a greeting, a streamed answer, and Ctrl-D leaves', async () => {
   )
   expect(code).toBe(0)
   expect(stdout).toContain(`local/mock · ${at.workspace} · /help`)
-  expect(plain(stdout)).toMatch(/> hi\nHello in eleven little pieces\.\n\d+ tokens in, \d+ out\n> /)
+  expect(plain(stdout)).toMatch(/> hi\nHello in eleven little pieces\.\n\d+ tokens in, \d+ out\n/)
 })
 
 test('/exit leaves too, and every slash command answers', async () => {
@@ -69,7 +69,7 @@ test('the conversation goes on from turn to turn, /clear begins another, --conti
       ['one\r\n', 'second\r'],
       ['two\r\n', '/clear\r'],
       ['a new conversation begins', 'third\r'],
-      ['one\r\n', ctrlD],
+      ['two\r\n', ctrlD],
     ],
   )
   const list = JSON.parse((await at.run(['memory', 'list', '--json'])).stdout)
@@ -236,7 +236,7 @@ test.each([
     env,
   )
   expect(stdout.includes('\u001b[2m')).toBe(dim)
-  expect(stdout).toContain('· time {}')
+  expect(stdout).toContain('· time · 3 lines')
 })
 
 test('JSON is refused in a conversation, with the way out', async () => {

@@ -8,7 +8,8 @@ import { compileSchema } from '../../mcp/client/content.ts'
 import type { AgentEvent, Usage } from '../../runtime/event.ts'
 import { withoutFence } from '../../runtime/request/ask-for-json.ts'
 import { addUsage } from '../../runtime/usage.ts'
-import { type OutputFormat, type Render, type RunSummary, renderWhole, type Screen, usageLine } from '../terminal/render.ts'
+import { type OutputFormat, type Render, type RunSummary, renderWhole, type Screen } from '../terminal/render.ts'
+import { usageLine } from '../terminal/screen/usage-line.ts'
 import { createJsonRender } from './json-render.ts'
 
 type FormOptions = {

@@ -33,7 +33,8 @@ export function createQuestionChannel({ which, options, begun, again, ...shown }
       const isText = format === 'text' || shown.renderer
       const renderer = isText ? shown.renderer : (await import('./json-render.ts')).createJsonRender
       state.exitCode = await turn({ ...shown, renderer, conversation })
-      for (let prompt = again?.(); prompt; prompt = again?.()) state.exitCode = await turn({ ...shown, renderer, prompt, conversation })
+      for (let prompt = again?.(); prompt; prompt = again?.())
+        state.exitCode = await turn({ ...shown, renderer, prompt, pictures: undefined, conversation })
     },
     async send(conversationId, message) {
       if (state.conversation?.id !== conversationId) throw new Error(`${conversationId} is not the conversation of this call`)

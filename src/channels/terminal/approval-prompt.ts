@@ -5,33 +5,51 @@ import { closeSync, constants, openSync, read, readSync } from 'node:fs'
 import type { Environment } from '../../host/api.ts'
 import { atEnd } from '../../kit/errors.ts'
 import { escapeHidden } from '../../kit/escape.ts'
+import type { JsonObject } from '../../kit/json.ts'
 import { cut, flat, visible } from '../../kit/text.ts'
 import type { Judgement } from '../../runtime/event.ts'
 import { createPrinter, type Overlay, type Printed } from './printer.ts'
 
-type ToolRequest = { readonly tool: string; readonly judgement: Judgement; readonly args: string }
+type ToolRequest = { readonly tool: string; readonly judgement: Judgement; readonly input: JsonObject }
 
-/** Formats the question in the layout of seed 001: tool, risk, reason, arguments, plan. */
+const prompt = 'Approve? [y/N/a] '
+
+/** Formats the question about a call: what would run, one line of tool, risk and reason, and the prompt. */
 export function approvalQuestion(asked: ToolRequest): string {
-  return `${questionHeading(asked, 2_000)}Approve? [y/N/a] `
+  const { tool, judgement, input } = asked
+  const summary = oneLine(judgement.summary)
+  const lines = Object.entries(input).map(([name, value]) => {
+    const [first = '', ...more] = (typeof value === 'string' ? value : JSON.stringify(value)).split('\n').map(visible)
+    return more.length === 0 && summary.includes(first) ? '' : [`\n  ${visible(name)}: ${first}`, ...more].join('\n    ')
+  })
+  return `\n${cut(`  ${summary}${lines.join('')}`, 2_000)}\n${requestLine(visible(tool), judgement)}${prompt}`
 }
 
-/** `most`: the characters of the arguments that are shown. */
-export function questionHeading({ tool, judgement, args }: ToolRequest, most: number): string {
-  return [
-    '',
-    'Tool request:',
-    `  tool: ${visible(tool)}`,
-    `  risk: ${judgement.risk}`,
-    `  reason: ${oneLine(judgement.reason)}`,
-    `  args: ${cut(visible(args), most)}`,
-    `  plan: ${oneLine(judgement.summary)} (${judgement.plan.slice(0, 12)})`,
-    '',
-  ].join('\n')
+/** Formats `shell · medium risk · it writes to the workspace`. */
+export function requestLine(what: string, { risk, reason }: Judgement): string {
+  return `${what} · ${risk} risk · ${oneLine(reason)} (? shows more)\n`
 }
+
+/** Formats what the question leaves out, in the words of the record. */
+export function requestDetails({ tool, judgement: { plan, rule, summary }, input }: ToolRequest): string {
+  return `  tool: ${visible(tool)}\n  rule: ${visible(rule)}\n  plan: ${oneLine(summary)} (${plan})\n  args: ${cut(visible(JSON.stringify(input)), 20_000)}\n`
+}
+
+/** Asks about a call until the answer is more than a wish to see the rest. */
+export async function askAboutCall(asked: ToolRequest, ask: AskPerson, signal: AbortSignal): Promise<ApprovalAnswer | undefined> {
+  for (let question = approvalQuestion(asked), times = 0; times < patience; question = `${requestDetails(asked)}${prompt}`, times++) {
+    const line = await ask(question, signal)
+    if (line === undefined) return undefined
+    if (!/^\s*[?d]\s*$/i.test(line)) return readAnswer(line)
+  }
+  return undefined
+}
+
+/** The most unclear answers in a row before they count as a no: a terminal that answers by itself must not be asked for ever. */
+export const patience = 8
 
 /** The judgement already made reason and summary visible. */
-function oneLine(words: string): string {
+export function oneLine(words: string): string {
   return flat(escapeHidden(words))
 }
 

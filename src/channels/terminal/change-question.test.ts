@@ -31,7 +31,14 @@ async function asked(
   )
   const revise = async () => ({ ok: true as const, part: 'p' })
   const set = { ...changeSetOf(sides, stage), ...(whole ? {} : { revise }) }
-  const answer = await askAboutChanges({ heading: 'Tool request:\n', set, ask, color: false, signal: new AbortController().signal })
+  const answer = await askAboutChanges({
+    heading: 'shell · medium risk · why\n',
+    details: '  plan: p\n',
+    set,
+    ask,
+    color: false,
+    signal: new AbortController().signal,
+  })
   return { answer, shown }
 }
 
@@ -64,9 +71,9 @@ test('a reason is passed on', async () => {
 test('the question shows the difference, and d all of it', async () => {
   const long = Array.from({ length: 100 }, (_, at) => `line ${at}\n`).join('')
   const { shown } = await asked(['d', 'y'], { sides: { 'a.txt': ['one\n', 'two\n'], 'long.txt': [null, long] } })
-  expect(shown[0]).toStartWith('Tool request:\nchanged a.txt (+1 −1)\n@@ -1 +1 @@\n-one\n+two\nnew long.txt (+100 −0)\n')
+  expect(shown[0]).toStartWith('\nchanged a.txt (+1 −1)\n@@ -1 +1 @@\n-one\n+two\nnew long.txt (+100 −0)\n')
   expect(shown[0]).toContain(
-    '… 61 more lines not shown (+61 −0)\n2 paths: 1 new, 1 changed (+101 −1)\nApply these changes? [y/N/s/e/d/a/?] ',
+    '… 61 more lines not shown (+61 −0)\n2 paths: 1 new, 1 changed (+101 −1)\nshell · medium risk · why\nApply these changes? [y/N/s/e/d/a/?] ',
   )
   expect(shown[1]).toContain('+line 99\n')
 })
@@ -134,7 +141,8 @@ test('what the person saved in the editor is shown again, applied, and named as 
 
 test('a call that has not run yet is approved with the usual keys', async () => {
   const { shown } = await asked(['?', 'a'], { stage: 'proposed', whole: true })
-  expect(shown[0]).toEndWith('2 paths: 1 new, 1 changed (+2 −1)\nApprove? [y/N/a] ')
+  expect(shown[0]).toEndWith('2 paths: 1 new, 1 changed (+2 −1)\nshell · medium risk · why\nApprove? [y/N/a] ')
+  expect(shown[1]).toStartWith('  plan: p\n')
   expect(shown[1]).toContain('allow this call once')
   expect((await asked(['maybe', 'y'], { stage: 'proposed', whole: true })).answer).toEqual({ kind: 'no' })
 })

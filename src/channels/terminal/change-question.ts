@@ -7,17 +7,28 @@ import type { Conversation } from '../../host/api.ts'
 import { headline, questionFold, setLines, unfolded } from '../../host/changes/change-lines.ts'
 import { type FileDiff, fileDiffs, textOf } from '../../host/changes/file-diff.ts'
 import { atEnd } from '../../kit/errors.ts'
-import { count, visible } from '../../kit/text.ts'
+import { count, cut, visible } from '../../kit/text.ts'
 import type { ChangeSet, Revision } from '../../runtime/changes.ts'
 import type { Proposal } from '../../runtime/event.ts'
 import { withContent } from '../../security/changes/change-view.ts'
 import type { ChannelTurn } from '../take-turn.ts'
-import { type ApprovalAnswer, type AskPerson, approvalQuestion, questionHeading, readAnswer } from './approval-prompt.ts'
+import {
+  type ApprovalAnswer,
+  type AskPerson,
+  askAboutCall,
+  oneLine,
+  patience,
+  readAnswer,
+  requestDetails,
+  requestLine,
+} from './approval-prompt.ts'
 import { coloured, type Printed } from './printer.ts'
 
 export type ChangeQuestion = {
-  /** Ends with a newline. */
+  /** Stands between the difference and the prompt; ends with a newline. */
   readonly heading: string
+  /** Stands above the keys that `?` shows. */
+  readonly details?: string
   readonly set: ChangeSet
   readonly ask: AskPerson
   readonly color: boolean
@@ -28,16 +39,13 @@ export type ChangeQuestion = {
 /** `revision`: what of the change set the person wants, when that is not all of it as it is. */
 export type ChangeAnswer = ApprovalAnswer & { readonly revision?: Revision }
 
-/** The most unclear answers in a row before they count as a no: a terminal that answers by itself must not be asked for ever. */
-const patience = 8
-
 /** @returns undefined when the terminal is closed or the question is closed */
 export async function askAboutChanges(question: ChangeQuestion): Promise<ChangeAnswer | undefined> {
-  const { set, ask, color, signal, heading } = question
+  const { set, ask, color, signal, heading, details = '' } = question
   const state: { set: ChangeSet; revision?: Revision; misses: number } = { set, misses: 0 }
   const shown = (fold = questionFold): Printed => coloured(setLines(state.set, fold), color)
   const line = promptLine(set)
-  let words: Printed = [heading, ...shown(), line]
+  let words: Printed = ['\n', ...shown(), heading, line]
   for (;;) {
     const typed = await ask(words, signal)
     if (typed === undefined) return undefined
@@ -60,7 +68,7 @@ export async function askAboutChanges(question: ChangeQuestion): Promise<ChangeA
     } else {
       if (set.stage === 'proposed' && key !== '?') return { kind: 'no' }
       if (++state.misses >= patience || typed.includes('\n')) return undefined
-      words = `${help(set)}${line}`
+      words = `${details}${help(set)}${line}`
     }
   }
 }
@@ -272,9 +280,12 @@ async function putTo(person: Person, gateId: string, { call, judgement }: Propos
   const closed = new AbortController()
   void conversation.gateClosed(gateId).then(() => closed.abort())
   const signal = AbortSignal.any([person.signal, closed.signal])
-  const asked = { tool: call.name, judgement, args: JSON.stringify(call.input) }
+  const asked = { tool: call.name, judgement, input: call.input }
   const set = await conversation.changesOf(gateId)
-  if (set) return await askAboutChanges({ heading: questionHeading(asked, 300), set, ask, color, signal })
-  const line = await ask(approvalQuestion(asked), signal)
-  return line === undefined ? undefined : readAnswer(line)
+  if (!set) return await askAboutCall(asked, ask, signal)
+  const { command } = call.input
+  const what =
+    set.stage === 'made' && typeof command === 'string' ? `${visible(call.name)}: ${oneLine(command)}` : oneLine(judgement.summary)
+  const heading = requestLine(cut(what, 300), judgement)
+  return await askAboutChanges({ heading, details: requestDetails(asked), set, ask, color, signal })
 }

@@ -5,15 +5,21 @@ import type { Flags } from '../../config/load.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
 import type { ActiveAgent } from '../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
+import type { Usage } from '../../runtime/event.ts'
 import type { AskLine, Picture } from '../../runtime/port.ts'
+import { addUsage } from '../../runtime/usage.ts'
 import type { AttendedChannel } from '../inbox/channel-api.ts'
 import { mentionCompleter } from '../inbox/mentions.ts'
 import { tellOnStderr } from './audience.ts'
 import type { CliSetup } from './context.ts'
-import { createRepl } from './line-editor.ts'
+import { type Folds, openFold } from './markdown/terminal-render.ts'
 import { type TurnOptions, turn } from './run-turn.ts'
+import { type Completer, createRepl, type Repl } from './screen/line-reader.ts'
+import { createScreen } from './screen/screen-editor.ts'
+import { footerOf } from './screen/usage-line.ts'
 import type { Slash } from './slash/contract.ts'
 import { slash, slashNames } from './slash/slash.ts'
+import { isTerminal } from './tty.ts'
 
 export type LoopOptions = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> & {
   readonly conversation: ConversationChoice
@@ -23,9 +29,12 @@ export type LoopOptions = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'>
   readonly activeAgent?: ActiveAgent
   /** The pictures of the first message. */
   readonly pictures?: readonly Picture[] | undefined
+  /** Lines instead of a live area, for screen readers. */
+  readonly plain?: boolean | undefined
 }
 
-type Current = { setup: CliSetup; conversation: Conversation }
+/** `used`: by all turns of the conversation. */
+type Current = { setup: CliSetup; conversation: Conversation; folds: Folds; used?: Usage | undefined }
 
 export function createTerminalChannel(options: LoopOptions): AttendedChannel {
   const { setup } = options
@@ -35,16 +44,19 @@ export function createTerminalChannel(options: LoopOptions): AttendedChannel {
     name: 'cli',
     async start(host, signal) {
       const mentions = mentionCompleter(async () => (await state.current?.conversation.tools())?.files)
-      const repl = createRepl({
-        historyPath: `${paths.home}/history`,
-        printer: context.process.stdout,
-        async complete(line, cursor) {
-          const commands = [...slashNames, ...(state.own ?? [])].filter((command) => line.startsWith('/') && command.startsWith(line))
-          return commands.length > 0 ? { from: 0, words: commands } : mentions(line, cursor)
-        },
-        env: context.env,
-        redact: redactor.text,
-      })
+      const complete: Completer = async (line, cursor) => {
+        const begun = line.slice(0, cursor)
+        const commands = [...slashNames, ...(state.own ?? [])].filter((command) => begun.startsWith('/') && command.startsWith(begun))
+        return commands.length > 0 ? { from: 0, words: commands } : mentions(line, cursor)
+      }
+      const { env, status } = context
+      const base = { complete, historyPath: `${paths.home}/history`, printer: context.process.stdout, env, redact: redactor.text }
+      const footer = () => (state.current ? footerOf({ ...state.current.conversation, home: env.HOME, used: state.current.used }) : '')
+      const onKey = (key: string) =>
+        /^ctrl-[ot]$/.test(key) ? openFold(state.current?.folds ?? {}, key === 'ctrl-o' ? 'output' : 'thinking') : undefined
+      const steer = async (text: string) => (await state.current?.conversation.steer(text)) ?? false
+      const hasScreen = env.TERM !== 'dumb' && !options.plain && isTerminal(1)
+      const repl = hasScreen ? createScreen({ ...base, status, footer, steer, onKey }) : createRepl(base)
       signal.addEventListener('abort', repl.close, { once: true })
       try {
         const begun = async (current: Current) => {
@@ -66,7 +78,7 @@ export function createTerminalChannel(options: LoopOptions): AttendedChannel {
 
 type TerminalConversation = {
   readonly host: Host
-  readonly repl: ReturnType<typeof createRepl>
+  readonly repl: Repl
   readonly options: LoopOptions
   /** Called once, with the object that always holds the current state. */
   readonly begun: (current: Current) => Promise<void>
@@ -86,7 +98,7 @@ async function converse({ host, repl, options, begun }: TerminalConversation): P
       ...activeAgent?.request,
       ...accepted,
     })
-  const state: Current = { setup, conversation: await open(setup, first) }
+  const state: Current = { setup, conversation: await open(setup, first), folds: {} }
   await begun(state)
   context.process.stderr.write(`BraidClaw ${version} · ${state.conversation.model} · ${state.conversation.workspace} · /help\n`)
 
@@ -101,15 +113,28 @@ async function converse({ host, repl, options, begun }: TerminalConversation): P
     const conversation = await open(next, id === undefined ? same : { kind: 'resume', id })
     await state.conversation.close()
     changed.flags = flags
-    Object.assign(state, { setup: next, conversation })
+    Object.assign(state, { setup: next, conversation, ...(isOther ? {} : { used: undefined }) })
     return conversation
   }
 
   const say = async (prompt?: string, own?: TurnOptions['own']) => {
-    const { conversation } = state
+    const { conversation, folds } = state
     // A command of the operator's own has no pictures: they wait for the message.
     const pictures = prompt === undefined || own ? [] : waiting.splice(0)
-    await turn({ conversation, setup: state.setup, format: 'text', prompt, pictures, words: prompt, own, ask: repl.ask, sayUsage: true })
+    await turn({
+      conversation,
+      setup: state.setup,
+      format: 'text',
+      prompt,
+      pictures,
+      words: prompt,
+      own,
+      ask: repl.ask,
+      sayUsage: true,
+      folds,
+    })
+    const used = conversation.usage()
+    if (used) state.used = addUsage(state.used, used)
   }
 
   /** Runs the operator's own command; what it prints is part of the conversation, and the next message is about it. */

@@ -14,14 +14,23 @@ const marks = {
   normal: '\u001b[22m',
   red: '\u001b[31m',
   green: '\u001b[32m',
+  yellow: '\u001b[33m',
+  blue: '\u001b[34m',
+  magenta: '\u001b[35m',
   cyan: '\u001b[36m',
   uncoloured: '\u001b[39m',
+  italic: '\u001b[3m',
+  upright: '\u001b[23m',
+  underline: '\u001b[4m',
+  unlined: '\u001b[24m',
+  strike: '\u001b[9m',
+  unstruck: '\u001b[29m',
   eraseLine: '\r\u001b[K',
   pasteOn: '\u001b[?2004h',
   pasteOff: '\u001b[?2004l',
 } as const
 
-type Mark = { readonly mark: keyof typeof marks }
+export type Mark = { readonly mark: keyof typeof marks }
 export type Printed = string | readonly (string | Mark)[]
 
 export type Printer = ReturnType<typeof printTo>
@@ -68,7 +77,8 @@ export function wordsOf(text: Printed): string {
   return typeof text === 'string' ? text : text.filter((piece) => typeof piece === 'string').join('')
 }
 
-function spelled(text: Printed): string {
+/** Returns the text as a terminal gets it: escaped, with its marks. */
+export function spelled(text: Printed): string {
   if (typeof text === 'string') return escapeHidden(text)
   return text.map((piece) => (typeof piece === 'string' ? escapeHidden(piece) : marks[piece.mark])).join('')
 }

@@ -4,7 +4,6 @@ import type { ClaimMark } from '../../host/contract/claim-mark.ts'
 import { escapeHidden } from '../../kit/escape.ts'
 import { flat } from '../../kit/text.ts'
 import type { AgentEvent, ContextUse, Ending, Usage } from '../../runtime/event.ts'
-import { cachedShare } from '../../runtime/usage.ts'
 import type { Printer } from './printer.ts'
 
 export type OutputFormat = 'text' | 'json' | 'stream-json'
@@ -39,13 +38,15 @@ export type Screen = {
   readonly color: boolean
   /** Tells whether stdout is a terminal. */
   readonly terminal: boolean
+  /** Prints the output of each call below its line. */
+  readonly showOutput?: boolean | undefined
 }
 
 /**
- * A terminal shows text while the model writes it, and not again when it is complete. A pipe or a file gets a reply only when it is
+ * A plain terminal shows text while the model writes it, and not again when it is complete. A pipe or a file gets a reply only when it is
  * complete: its reader could not tell half a reply from an answer.
  */
-export function createRender({ out, err, color, terminal }: Screen): Render {
+export function createRender({ out, err, color, terminal, showOutput }: Screen): Render {
   const dim = (line: string) => err.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)
   /** `ahead` is the text already shown but not yet complete. */
   const state = { ahead: '', column: 0 }
@@ -75,6 +76,7 @@ export function createRender({ out, err, color, terminal }: Screen): Render {
       beginLine()
       if (event.type === 'tool_use') dim(`· ${oneLine(event.toolName || '(no name)')} ${oneLine(JSON.stringify(event.input))}`)
       else if (event.type === 'tool_result' && event.status === 'failed') dim(`✗ ${oneLine(String(event.output ?? ''))}`)
+      else if (showOutput && event.type === 'tool_result') err.write(`${event.output}\n`)
       else if (event.type === 'error')
         err.write(`${event.code === 'context.trimmed' ? 'note' : event.recoverable ? 'warning' : 'error'}: ${event.message}\n`)
     },
@@ -83,7 +85,7 @@ export function createRender({ out, err, color, terminal }: Screen): Render {
 }
 
 /** Shortens foreign text to one line, so that a name cannot look like a separate line. */
-function oneLine(words: string, most = 160): string {
+export function oneLine(words: string, most = 160): string {
   const line = flat(escapeHidden(words))
   return line.length > most ? `${line.slice(0, most - 3)}…` : line
 }
@@ -110,29 +112,3 @@ export function renderWhole(_: OutputFormat, screen: Screen): Render {
 }
 
 function nothing(): void {}
-
-/** Returns a line for each claim that is not proved, or one line that counts the proved ones; nothing for an answer without claims. */
-export function proofLines(proof: readonly ClaimMark[]): readonly string[] {
-  const doubtful = proof.filter(({ state }) => state !== 'proved')
-  if (doubtful.length > 0) return doubtful.map(({ state, claim, why }) => oneLine(`${state}: "${claim}": ${why}`, 400))
-  return proof.length === 0 ? [] : [`proved: ${proof.length} ${proof.length === 1 ? 'claim' : 'claims'}`]
-}
-
-/** Formats `1,234 tokens in (60% cached), 56 out, $0.0021`; undefined when nothing was used, as with the offline helper. */
-export function usageLine(usage: Usage | undefined): string | undefined {
-  if (usage === undefined || usage.inputTokens + usage.outputTokens === 0) return undefined
-  const { inputTokens, outputTokens, costMicros } = usage
-  const money = costMicros === undefined ? '' : `, ${dollars(costMicros)}`
-  const cached = usage.cachedInputTokens ? ` (${Math.round(cachedShare(usage) * 100)}% cached)` : ''
-  return `${counted(inputTokens)} ${inputTokens === 1 ? 'token' : 'tokens'} in${cached}, ${counted(outputTokens)} out${money}`
-}
-
-function counted(tokens: number): string {
-  return tokens.toLocaleString('en')
-}
-
-/** Rounds to a hundredth of a cent below one dollar, and to a cent from one dollar up. */
-function dollars(micros: number): string {
-  const whole = micros / 1_000_000
-  return micros > 0 && micros < 100 ? 'less than $0.0001' : `$${whole.toFixed(whole < 1 ? 4 : 2)}`
-}

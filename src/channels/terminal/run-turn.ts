@@ -9,8 +9,9 @@ import { type ChannelTurn, continueTurn, takeTurn } from '../take-turn.ts'
 import type { AskPerson } from './approval-prompt.ts'
 import { atTerminal, tellOnStderr } from './audience.ts'
 import type { CliContext, CliSetup } from './context.ts'
+import type { Folds } from './markdown/terminal-render.ts'
 import { wantsColor } from './printer.ts'
-import { createRender, type OutputFormat, proofLines, type Render, type Screen, usageLine } from './render.ts'
+import { createRender, type OutputFormat, type Render, type Screen } from './render.ts'
 import { onInterrupt } from './signals.ts'
 import type { StatusLine } from './status-line.ts'
 import { isTerminal } from './tty.ts'
@@ -31,18 +32,24 @@ export type TurnOptions = {
   readonly renderer?: (format: OutputFormat, screen: Screen) => Render
   /** True: at a terminal, print what the turn used. */
   readonly sayUsage?: boolean
+  /** Prints the output of each call below its line. */
+  readonly showOutput?: boolean | undefined
+  /** Keeps what was folded, for the keys that open it. */
+  readonly folds?: Folds
 }
 
 /** @returns the exit code. */
 export async function turn(options: TurnOptions): Promise<number> {
-  const { conversation, format, prompt, ask, renderer = (_, screen) => createRender(screen), setup } = options
+  const { conversation, format, prompt, ask, renderer, setup, folds, showOutput } = options
   const { context } = setup
   const begin = performance.now()
   const asked = prompt === undefined ? await continueTurn(conversation, ask) : { prompt, pictures: options.pictures }
-  const screen = screenOf(context)
+  const screen = { ...screenOf(context), showOutput }
   const status = format === 'text' && showsStatus(context, screen) ? context.status : nowhere
-  const { own, render: usual } = await withOwnCalls(options, renderer(format, screen), screen)
-  const render = withActivity(usual, status)
+  const usual = renderer ? renderer(format, screen) : await renderOf(context, { showOutput, folds })
+  const notes = format === 'text' && isTerminal(2) && context.env.TERM !== 'dumb' ? await turnNotes() : undefined
+  const { own, render: plain } = await withOwnCalls(options, usual, screen)
+  const render = withActivity(plain, status, () => notes?.workFacts(conversation.usage()) ?? [])
   const { signal, stop } = onInterrupt(conversation.cancel)
   const asking = ask && pausing(ask, render.paused)
   using _end = atEnd(() => {
@@ -57,7 +64,7 @@ export async function turn(options: TurnOptions): Promise<number> {
   const ending = await takeTurn({ ...atTerminal({ context, conversation, ask: asking, signal }), ...asked, own, show })
   const proof = await conversation.proof(answer)
   const exitCode = context.exitCodeOf(ending.code)
-  const withAdvice = addApprovalAdvice(conversation, ending)
+  const withAdvice = ending.code === 'approval_needed' ? (await turnNotes()).addApprovalAdvice(conversation, ending) : ending
   render.end({
     ending: withAdvice,
     exitCode,
@@ -71,7 +78,7 @@ export async function turn(options: TurnOptions): Promise<number> {
   })
   if (format === 'text') explain(context, withAdvice)
   const saysUsage = options.sayUsage && !isOffline(setup.config, setup.config.defaultProvider)
-  if (format === 'text') sayBelow(context, screen, [...proofLines(proof), saysUsage ? usageLine(conversation.usage()) : undefined])
+  if (notes) sayBelow(context, screen, [...notes.proofLines(proof), saysUsage ? notes.usageLine(conversation.usage()) : undefined])
   status.begin('summarising')
   if (exitCode === 0) await conversation.compact({ tell: tellOnStderr(context), signal })
   return exitCode
@@ -87,6 +94,7 @@ async function withOwnCalls({ own, words = '', conversation, format }: TurnOptio
   const show = format === 'text' ? showCalls(calls, { show: render.show, out: out.write, err: err.write }) : render.show
   return { render: { ...render, show }, own: own ?? { calls } }
 }
+const turnNotes = () => import('./screen/usage-line.ts')
 
 /** Hides the status line while the person answers. */
 function pausing(ask: AskPerson, paused: <T>(question: Promise<T>) => Promise<T>): AskPerson {
@@ -103,22 +111,8 @@ function showsStatus({ env }: CliContext, { color }: Screen): boolean {
 }
 
 /** Writes what only a person reads below the answer; a program has it in JSON. */
-function sayBelow({ env, process: { stderr } }: CliContext, { color }: Screen, lines: readonly (string | undefined)[]): void {
-  if (!isTerminal(2) || env.TERM === 'dumb') return
+function sayBelow({ process: { stderr } }: CliContext, { color }: Screen, lines: readonly (string | undefined)[]): void {
   for (const line of lines) if (line) stderr.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)
-}
-
-/** Shows only the person how to approve: a model that reads it would be tempted to approve by itself. */
-function addApprovalAdvice(conversation: Conversation, ending: Ending): Ending {
-  if (ending.code !== 'approval_needed') return ending
-  const open = conversation.unanswered()
-  const changes = open.flatMap((id) => (id.startsWith('changes:') ? [id.slice('changes:'.length)] : []))
-  const calls = open.filter((id) => !id.startsWith('changes:')).map((id) => `braidclaw approvals allow ${id}`)
-  const ways = [
-    ...changes.map((id) => `or: braidclaw approvals allow ${id} applies what it changed, within ten minutes`),
-    ...(calls.length === 0 ? [] : [`or: ${calls.join('; ')}, then: braidclaw agent -c -m "go on"`]),
-  ]
-  return ways.length === 0 ? ending : { ...ending, message: [ending.message, ...ways].join('; ') }
 }
 
 /** Writes one line to stderr when the answer alone would hide a problem. */
@@ -137,13 +131,22 @@ export function screenOf({ process: { stdout, stderr }, env }: CliContext): Scre
   return { out: stdout, err: stderr, terminal, color: isTerminal(2) && wantsColor(env) }
 }
 
+/** Returns the render of a format. A person at a terminal gets Markdown with its unfinished end; loading it costs other turns nothing. */
+export async function renderOf(context: CliContext, more: Pick<TurnOptions, 'folds' | 'showOutput'> = {}): Promise<Render> {
+  const screen = { ...screenOf(context), ...more }
+  const { TERM, BRAIDCLAW_LOG = '' } = context.env
+  if (!screen.terminal || !isTerminal(2) || TERM === 'dumb' || BRAIDCLAW_LOG.startsWith('json')) return createRender(screen)
+  return (await import('./markdown/terminal-render.ts')).terminalRender({ ...screen, status: context.status })
+}
+
 /** Wraps a render so that the status line shows the current activity. `paused` hides the line while a question is open. */
 export function withActivity(
   render: Render,
   status: Pick<StatusLine, 'begin' | 'end'>,
+  facts: () => readonly string[] = () => [],
 ): Render & { paused<T>(question: Promise<T>): Promise<T> } {
   const running = new Map<string, string>()
-  const go = () => status.begin(labelOf([...running.values()]))
+  const go = () => status.begin(labelOf([...running.values()]), facts)
   const follow = (event: AgentEvent) => {
     if (event.type === 'tool_use') running.set(event.toolCallId, event.toolName)
     else if (event.type === 'tool_result') running.delete(event.toolCallId)

@@ -1,8 +1,8 @@
 /** Asks the user of `onboard` for the provider, its address, the model and the key. */
 
 import { autocomplete, cancel, intro, log, outro, password, select, text } from '@clack/prompts'
-import { editorStream } from '../../channels/terminal/line-editor.ts'
 import type { Printer } from '../../channels/terminal/printer.ts'
+import { editorStream } from '../../channels/terminal/screen/line-reader.ts'
 import { isKey } from '../../config/keys-file.ts'
 import { knownProvider, type Proposal } from '../../config/known-providers.ts'
 import type { Environment } from '../../host/api.ts'

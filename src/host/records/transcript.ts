@@ -73,6 +73,7 @@ export function transcriptOf(
       propose(entry, event.continues?.proposals ?? [])
     } else if (event.type === 'model.done') reply(entry, event)
     else if (event.type === 'judged') propose(entry, event.proposals)
+    else if (event.type === 'steer') steps.push({ seq, at, type: 'message', text: event.text })
     else if (event.type === 'model.fail' && event.code !== 'aborted')
       steps.push({ seq, at, type: 'error', code: event.code === 'budget' ? event.code : `provider.${event.code}`, message: event.message })
     else if (event.type === 'tool.changed') changed.add(event.id)

@@ -8,10 +8,10 @@ import type { ModelChunk, Picture, Provider } from '../../runtime/port.ts'
 import type { Conversation, TurnStart } from '../api.ts'
 import type { Hooks } from '../toolset/guests/hooks/open-hooks.ts'
 
-type Turns = Pick<Conversation, 'run' | 'cancel' | 'ending' | 'close'>
+type Turns = Pick<Conversation, 'run' | 'steer' | 'cancel' | 'ending' | 'close'>
 
 type TurnsOptions = {
-  readonly agent: Pick<Agent, 'run' | 'cancel' | 'ending' | 'settled'>
+  readonly agent: Pick<Agent, 'run' | 'steer' | 'cancel' | 'ending' | 'settled'>
   readonly queue: TurnQueue
   /** The limit of simultaneous turns in this process. */
   readonly most: number
@@ -88,6 +88,13 @@ export function createTurns({ agent, queue, most, hooks, begins, keep = async ()
 
   return {
     run,
+    /** A message that a hook refuses is left to the next turn, which says why. */
+    async steer(text) {
+      const turn = state.running ? state.latest : undefined
+      if (!turn?.begun) return false
+      const asked = await hooks?.prompted(text)
+      return asked && 'refused' in asked ? false : await agent.steer(asked?.message ?? text)
+    },
     cancel,
     ending() {
       const turn = state.latest

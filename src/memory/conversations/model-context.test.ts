@@ -268,3 +268,21 @@ test('a later turn names the pictures of a question and of a result, and counts 
   expect(estimatedTokens).toBeGreaterThan(4_000)
   expect(memoryStage.memory.context('conversation-1', 4_000).omittedTurns).toBe(1)
 })
+
+test('what a person said during a turn stands where the request had it; without a reply after it, it is not part of the turn', () => {
+  const [run, { external, intent, finished }] = [runOf(1), recorder()]
+  const calls = ['a', 'b'].map((id) => callOf(id))
+  external(run, started('go'))
+  external(run, replied(calls.map((call) => ({ type: 'call' as const, ...call }))))
+  external(run, { type: 'steer', text: 'first' })
+  for (const call of calls) {
+    intent(run, acting(call))
+    external(run, { type: 'tool.done', id: call.id, outcome: { status: 'allowed', output: call.id } })
+    if (call.id === 'a') external(run, { type: 'steer', text: 'second' })
+  }
+  external(run, replied([{ type: 'call', ...callOf('c') }]))
+  external(run, { type: 'steer', text: 'unheard' })
+  finished(run, finish, '')
+  expect(shown().slice(1, 8)).toEqual(['go', 'reply', 'a', 'b', 'first', 'second', 'reply'])
+  expect(shown()).not.toContain('unheard')
+})

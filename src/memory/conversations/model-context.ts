@@ -205,7 +205,7 @@ function isContinuation(store: Store, runId: string, rows: readonly JournalledTu
  * reply followed. `isOpen`: one more run continues the turn.
  */
 function turnRows(parts: readonly (readonly JournalledTurn[])[], isOpen: boolean): readonly JournalledTurn[] {
-  const isNote = ({ role, type }: JournalledTurn) => role === 'user' && type !== 'retry'
+  const isNote = ({ role, type }: JournalledTurn) => role === 'user' && type !== 'retry' && type !== 'steer'
   const withoutNote = (rows: readonly JournalledTurn[]) => (rows.length > 1 && rows.slice(-1).some(isNote) ? rows.slice(0, -1) : rows)
   const joined = parts.reduce((before, part) => {
     const notes = part.filter(isNote)
@@ -217,8 +217,21 @@ function turnRows(parts: readonly (readonly JournalledTurn[])[], isOpen: boolean
   return isOpen ? withoutNote(joined) : joined
 }
 
+/**
+ * Puts what a person said during the turn where the requests had it: before the next reply, after the results. Without a reply no request
+ * had it, and it began the next turn.
+ */
+function withSteersPlaced(rows: readonly JournalledTurn[]): readonly JournalledTurn[] {
+  const held: JournalledTurn[] = []
+  return rows.flatMap((row) => {
+    if (row.type === 'steer') held.push(row)
+    return row.role === 'assistant' ? [...held.splice(0), row] : row.type === 'steer' ? [] : [row]
+  })
+}
+
 /** A trim comes before a reply: when all results of the replies before it are there. */
-function messagesOfTurn(rows: readonly JournalledTurn[], trims: readonly TrimAt[], open?: ReadonlySet<string>): Message[] {
+function messagesOfTurn(given: readonly JournalledTurn[], trims: readonly TrimAt[], open?: ReadonlySet<string>): Message[] {
+  const rows = withSteersPlaced(given)
   const due = [...trims]
   let messages: Message[] = []
   const trimBefore = (seq: number) => {

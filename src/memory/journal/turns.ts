@@ -58,6 +58,8 @@ export function turnOf(run: RunIdentity, entry: EntryBody, toolOf: (callId: stri
   if (entry.kind === 'note' && entry.type === 'drop') return refusal(run, entry, droppedIn(body))
   if (entry.kind === 'note' && entry.type === 'retry')
     return turn(run, entry, { role: 'user', content: textOf(body, 'evidence'), metadata: { retry: true } })
+  if (entry.kind === 'external' && entry.type === 'steer')
+    return turn(run, entry, { role: 'user', content: textOf(body, 'text'), metadata: { steer: true } })
   if (entry.kind === 'note' && entry.type === foreignLine) return fromFile(run, entry)
   return entry.kind === 'note' ? copied(run, entry) : undefined
 }
@@ -128,9 +130,9 @@ export function isFromFile({ metadata }: Pick<Turn, 'metadata'>): boolean {
   return metadata.file !== undefined
 }
 
-/** Tells whether the turn is a question; the note for a turn that continues, and what a failed check found, are not. */
+/** Tells whether the turn is a question; the note for a turn that continues, what a failed check found, and what was said meanwhile are not. */
 export function isQuestion(turn: Pick<Turn, 'role' | 'metadata'>): boolean {
-  return turn.role === 'user' && !isFromFile(turn) && turn.metadata.continues === undefined && turn.metadata.retry === undefined
+  return turn.role === 'user' && !isFromFile(turn) && !['continues', 'retry', 'steer'].some((name) => turn.metadata[name] !== undefined)
 }
 
 /** Returns the text that the runtime's `calls` thread sends to the model, so that a resumed conversation reads as before. */

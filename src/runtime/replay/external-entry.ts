@@ -99,6 +99,7 @@ const shapes: { readonly [type in ExternalEvent['type']]: Check } = {
   'tool.changed': shape({ id: text, call: shape(call), judgement: shape(judgement), outcome: shape(outcome), review: shape(review) }),
   'approval.decision': shape({ id: text, allow: flag, by: text, plan: text }),
   'check.done': shape({ id: text, pass: flag, evidence: text, tree: optional(text), notRun: optional(flag) }),
+  steer: shape({ text }),
   cancel: shape({ by: text }),
   estop: shape({ reason: text }),
   clock: shape({ at: count }),

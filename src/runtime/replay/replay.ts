@@ -54,6 +54,7 @@ export function replayRun({ runId, entries, limits, rules = [], joined = [] }: R
   const stream = createStream(runId)
   const due: Consequence[] = []
   let turn: Message[] = []
+  const steered: Message[] = []
   // The messages of a turn that this run continues begin in the journal of another run.
   const isContinuation = entries.some((entry) => entry.type === 'run.start' && isObject(entry.body) && entry.body.continues !== undefined)
   const ended = entries.some(({ kind, type }) => kind === 'note' && (type === 'finish' || type === 'turn.copied'))
@@ -62,6 +63,8 @@ export function replayRun({ runId, entries, limits, rules = [], joined = [] }: R
     stream.take(event, blockers)
     if (event.type === 'context.trimmed') turn = shorten(turn, event, runId)
     else turn.push(...messagesOf(event))
+    if (event.type === 'steer') steered.push({ role: 'user', content: event.text })
+    if (event.type === 'think') turn.push(...steered.splice(0))
     const consequence = consequenceOf(event, stream.digest)
     if (consequence) due.push(consequence)
   }

@@ -37,7 +37,7 @@ const materialCharacters = 1.5
 export function createRunMessages({ runId, history, openMessages, request, window, summarise, redact }: RunMessagesOptions) {
   let earlier = history.slice(0, history.length - openMessages)
   let turn = history.slice(history.length - openMessages)
-  /** The note of a run that continues a turn: the results of its calls come first, because they belong to a reply of the history. */
+  /** Messages of a person to a turn that continues or runs: the results of its calls come first, because they belong to a reply. */
   let note: Message[] = []
   const readable = request.tools.some(({ name }) => name === 'result_read')
   const sizes = new WeakMap<Message, number>()
@@ -113,6 +113,7 @@ export function createRunMessages({ runId, history, openMessages, request, windo
     /** Adds what the event says, or shortens the messages as it says. */
     take(event: RunEvent): void {
       if (event.type === 'run.start' && event.continues && event.prompt !== '') note = [{ role: 'user', content: event.prompt }]
+      if (event.type === 'steer') note.push({ role: 'user', content: event.text })
       if (event.type === 'think') turn.push(...note.splice(0))
       if (event.type !== 'context.trimmed') return void turn.push(...messagesOf(event))
       turn = shorten(turn, event, runId)

@@ -105,6 +105,7 @@ const anyTime: readonly ExternalEvent[] = [
   { type: 'estop', reason: 'stopped' },
   { type: 'clock', at: 1 },
   { type: 'clock', at: LATE },
+  { type: 'steer', text: 'and that' },
   { type: 'mode.set', mode: 'structured' },
   { type: 'mode.set', mode: 'wiggum' },
   { type: 'check.done', id: 'ghost', pass: true, evidence: 'forged' },

@@ -12,8 +12,8 @@ import { tellOnStderr } from '../audience.ts'
 import { askAboutChanges } from '../change-question.ts'
 import type { CliSetup } from '../context.ts'
 import { wantsColor } from '../printer.ts'
-import { createRender, type Render, type Screen } from '../render.ts'
-import { screenOf } from '../run-turn.ts'
+import type { Render, Screen } from '../render.ts'
+import { renderOf, screenOf } from '../run-turn.ts'
 import { onInterrupt } from '../signals.ts'
 
 export type WiggumTurn = {
@@ -36,7 +36,7 @@ export async function wiggumTurn({ host, setup, renderer, ask, work }: WiggumTur
   const cancelled = new AbortController()
   const { signal } = cancelled
   const { stop } = onInterrupt((by) => cancelled.abort(by))
-  const render = (renderer ?? createRender)(screenOf(context))
+  const render = renderer ? renderer(screenOf(context)) : await renderOf(context)
   using _end = atEnd(stop)
   const record = 'id' in work ? ownRecord(setup, work) : await beginWiggum({ ...work, host, setup, channel: 'cli', say, signal })
   if (record === undefined) return exitCodeOf('answered')

@@ -1,6 +1,6 @@
 /** Implements `run list | show | report`: it lists runs, prints their journal entries, and reports on those that worked towards checks. */
 
-import { proofLines } from '../../../channels/terminal/render.ts'
+import { proofLines } from '../../../channels/terminal/screen/usage-line.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { marksOfRun } from '../../../host/records/claims/proof-of-run.ts'
 import { resolveRun } from '../../../host/records/records-base.ts'

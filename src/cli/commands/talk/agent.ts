@@ -26,6 +26,8 @@ const flags = {
   message: { type: 'text', short: 'm', about: 'Run one turn with this message and exit; text on stdin is appended' },
   print: { type: 'text', short: 'p', about: 'The same as -m, and as the message alone' },
   ...turnFlags,
+  plain: { type: 'boolean', about: 'For screen readers: no colours, no status line, and nothing is drawn twice' },
+  showOutput: { type: 'boolean', about: 'With -m: print the output of each call below its line' },
   ...confinedFlags,
   ...checkFlags,
   continueTurn: {
@@ -76,12 +78,13 @@ export const agent = command({
   details: async () => (await loadHelp()).limitsHelp(),
   exits: [3, 4, 5, 6, 7, 8, 9, 10, 11, 130],
   advice: question,
-  async run(context, flagsGiven, { task }) {
+  async run(started, flagsGiven, { task }) {
     const [text, second] = [flagsGiven.message, flagsGiven.print, task].filter((each) => each !== undefined)
     if (second !== undefined) throw usageError(`${quote(text)} and ${quote(second)} are two messages; pass one`)
     if (task !== undefined && (await loadHelp()).neighbours.subcommands.includes(task))
       throw usageError(`"agent" has no command ${quote(task)}. ${question([task])}`)
     const given = { ...flagsGiven, message: text }
+    const context = given.plain ? { ...started, env: { ...started.env, TERM: 'dumb' } } : started
     const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
     if (given.control) return forControlPlane(context, given)
     if (given.image && [given.attempts, given.continueTurn, given.confined, given.wiggum].some((each) => each !== undefined))
@@ -182,7 +185,7 @@ async function oneTurn(
   const pictures = await imagesOf(setup, flags.image ?? [])
   const tell = format === 'text' ? { tell: tellOnStderr(setup.context) } : {}
   const options = { channel: 'cli', ...tell, ...activeAgent?.request, ...acceptance(flags) }
-  const shown = { prompt, words: flags.message, pictures, sayUsage: true, renderer, ask }
+  const shown = { prompt, words: flags.message, pictures, sayUsage: true, renderer, ask, showOutput: flags.showOutput }
   const channel = createQuestionChannel({ setup, which, options, format, ...shown })
   await runChannel(setup, confiner?.around(channel, setup) ?? channel)
   return channel.exitCode() ?? exitCodes.error

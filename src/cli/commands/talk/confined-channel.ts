@@ -69,6 +69,7 @@ function conversationWith(agent: BraidClaw, { config }: CliSetup): Conversation 
     },
     interrupted: async () => 'a confined agent does not continue an interrupted turn',
     commands: async () => undefined,
+    steer: async () => false,
     changesOf: agent.changes,
     gateClosed: () => closing.turn?.promise ?? Promise.resolve(),
     ...{ addThread: refuse, tools: refuse, search: refuse, sideModel: refuse, requestParts: refuse },

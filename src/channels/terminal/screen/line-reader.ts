@@ -1,13 +1,12 @@
-/** Runs the line editor of a terminal conversation, with history; Ctrl-C cancels the running turn and Ctrl-D leaves. */
+/** Reads lines with `node:readline`, for dumb terminals and screen readers; Ctrl-C cancels the running turn and Ctrl-D leaves. */
 
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import { Writable } from 'node:stream'
-import type { Environment } from '../../host/api.ts'
-import { atEnd } from '../../kit/errors.ts'
-import { type AskPerson, runEditor } from './approval-prompt.ts'
-import { type Printed, type Printer, wordsOf } from './printer.ts'
+import type { Environment } from '../../../host/api.ts'
+import { atEnd } from '../../../kit/errors.ts'
+import { type AskPerson, runEditor } from '../approval-prompt.ts'
+import { type Printed, type Printer, wordsOf } from '../printer.ts'
+import { historySize, keep, readHistory } from './history.ts'
 
 export type Repl = {
   /** Passes each line to `take`, one at a time, until it returns exit or the input ends. */
@@ -16,12 +15,14 @@ export type Repl = {
   close(): void
 }
 
+/** Completes the word that ends at the cursor. `words` replace the text from `from` to the cursor. */
+export type Completer = (line: string, cursor: number) => Promise<{ readonly from: number; readonly words: readonly string[] } | undefined>
+
 export type ReplOptions = {
   /** The history file: typed lines, newest last, mode 0600. Lines that begin with a space are not stored. */
   readonly historyPath: string
   readonly printer: Printer
-  /** Completes the word that ends at the cursor. `words` replace the text from `from` to the cursor. */
-  readonly complete: (line: string, cursor: number) => Promise<{ readonly from: number; readonly words: readonly string[] } | undefined>
+  readonly complete: Completer
   /** Names the person's editor. */
   readonly env: Environment
   /** Applied to each line before it is stored. */
@@ -30,7 +31,6 @@ export type ReplOptions = {
 
 type LineReceiver = (line: string | undefined) => void
 
-const historySize = 1000
 const prompt = '> '
 
 export function createRepl({ historyPath, printer, complete, env, redact }: ReplOptions): Repl {
@@ -48,7 +48,9 @@ export function createRepl({ historyPath, printer, complete, env, redact }: Repl
     terminal: true,
     prompt,
     historySize: historySize,
-    history: readHistory(historyPath),
+    history: readHistory(historyPath)
+      .toReversed()
+      .map((entry) => entry.replaceAll('\n', ' ')),
     completer: (line: string, done: (error: null, found: [string[], string]) => void) =>
       void complete(line, line.length)
         .catch(() => undefined)
@@ -164,7 +166,7 @@ export function createRepl({ historyPath, printer, complete, env, redact }: Repl
   return { run, ask: Object.assign(ask, { edit }), close }
 }
 
-function lastLineOf(question: Printed): string {
+export function lastLineOf(question: Printed): string {
   const words = wordsOf(question)
   return words.slice(words.lastIndexOf('\n') + 1)
 }
@@ -177,19 +179,6 @@ function discard(editor: Interface, write: (text: string) => void): void {
   editor.write(null, { ctrl: true, name: 'e' })
   editor.write(null, { ctrl: true, name: 'u' })
   editor.setPrompt(prompt)
-}
-
-function readHistory(path: string): string[] {
-  if (!existsSync(path)) return []
-  return readFileSync(path, 'utf8').split('\n').filter(Boolean).slice(-historySize).reverse()
-}
-
-/** History is a convenience: a disk error must not end the conversation. */
-function keep(path: string, line: string): void {
-  try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    appendFileSync(path, `${line.replaceAll('\n', ' ')}\n`, { mode: 0o600 })
-  } catch {}
 }
 
 /** Asks the terminal to mark pasted text. A dumb terminal cannot, so there each line is a message. */

@@ -1,0 +1,63 @@
+/** Colours code line by line: all that a line knows of the lines before it is the comment or text that it begins in. */
+
+import * as languages from '@speed-highlight/core/languages'
+import { type ShjLanguageData, type ShjToken, tokenizeWith } from '@speed-highlight/core/tokenize'
+import { fitted, type StyledRow, type StyledText, span } from './rows.ts'
+
+const names: { readonly [alias: string]: string } = {
+  ...{
+    javascript: 'js',
+    mjs: 'js',
+    jsx: 'js',
+    typescript: 'ts',
+    tsx: 'ts',
+    jsonc: 'json',
+    patch: 'diff',
+    svg: 'xml',
+    scss: 'css',
+    markdown: 'md',
+  },
+  ...{ python: 'py', sh: 'bash', shell: 'bash', zsh: 'bash', console: 'bash', rust: 'rs', golang: 'go', yml: 'yaml', 'c++': 'c', cpp: 'c' },
+  ...{ dockerfile: 'docker', makefile: 'make', perl: 'pl' },
+}
+
+const styles: { readonly [token: string]: StyledText['style'] } = {
+  ...{ kwd: ['magenta'], str: ['green'], insert: ['green'], num: ['yellow'], bool: ['yellow'], esc: ['yellow'], cmnt: ['dim'] },
+  ...{ func: ['blue'], class: ['cyan'], type: ['cyan'], section: ['cyan'], deleted: ['red'], err: ['red'] },
+}
+
+/** A longer line has no colours: the patterns of a language need quadratic time in the worst case. */
+const longest = 400
+
+/** `inside`: what opened the comment or text that the line begins in, else empty. */
+export type Code = { readonly language: string; readonly inside: string }
+
+/** @returns the rows of the line, and the code that the next line belongs to */
+export function codeRows(line: string, code: Code, columns: number): readonly [rows: readonly StyledRow[], next: Code] {
+  const { language, inside } = code
+  const name = language.toLowerCase()
+  // Comments have one colour, as without a grammar for what stands in them.
+  const grammars: { readonly [name: string]: ShjLanguageData | undefined } = { ...languages, todo: undefined, jsdoc: undefined }
+  const grammar = grammars[names[name] ?? name]
+  if (grammar === undefined || line.length > longest) return [fitted([span(line)], columns, true), code]
+  const row: StyledText[] = []
+  const text = `${inside}${line}`
+  const state = { at: 0, inside: '' }
+  const take = (piece: string, token?: ShjToken) => {
+    const end = state.at + piece.length
+    const own = text.slice(Math.max(state.at, inside.length), Math.max(end, inside.length))
+    if (own !== '') row.push(span(own, (token && styles[token]) ?? []))
+    if (end > text.length && (token === 'cmnt' || token === 'str')) state.inside = openerIn(text)
+    state.at = end
+  }
+  // The token of the dot says whether the line ends within a comment or a text.
+  tokenizeWith(`${text}\n.`, grammar, take, { languages: grammars as Record<string, ShjLanguageData> })
+  return [fitted(row, columns, true), { language, inside: state.inside }]
+}
+
+function openerIn(text: string): string {
+  const [last = ''] = ['/*', '"""', "'''", '`']
+    .filter((each) => text.includes(each))
+    .sort((a, b) => text.lastIndexOf(b) - text.lastIndexOf(a))
+  return last
+}
