@@ -119,3 +119,16 @@ test('a cancel leaves a message to the next turn', async () => {
   })
   expect(await Promise.all(answers)).toEqual([false])
 })
+
+test('what comes between the last result and the request that it brings about waits for the next round', async () => {
+  const answers: boolean[] = []
+  const { agent, log } = stage({
+    replies: [{ calls: [{ id: 'a' }] }, { text: 'over' }],
+    commit: async (batch) => {
+      if (batch.some((entry) => entry.kind === 'external' && entry.event.type === 'tool.done'))
+        void agent.steer('between').then((isIn) => answers.push(isIn))
+    },
+  })
+  await collect(agent, 'go')
+  expect([answers, log.includes('steer')]).toEqual([[false], false])
+})

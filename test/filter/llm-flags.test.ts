@@ -42,6 +42,12 @@ describe('--schema', () => {
     })
   })
 
+  test('JSON names the tools of every try', async () => {
+    using at = home()
+    const { stdout } = await asked(at, [call('time', {}), { text: 'late' }, { text: good }], '--tools', 'default', '--json', '-q')
+    expect(JSON.parse(stdout)).toMatchObject({ result: good, tools: [{ name: 'time', status: 'completed' }] })
+  })
+
   test('more than it wants is refused, and numbers stay as they were written', async () => {
     using at = home()
     refused(await asked(at, [{ text: '{"name": "Rex", "age": 4, "x": 1}' }]), 1, 'answer must NOT have additional properties')

@@ -26,7 +26,7 @@ test('a greeting, a streamed answer, and Ctrl-D leaves', async () => {
   )
   expect(code).toBe(0)
   expect(stdout).toContain(`local/mock · ${at.workspace} · /help`)
-  expect(plain(stdout)).toMatch(/> hi\nHello in eleven little pieces\.\n\d+ tokens in, \d+ out\n/)
+  expect(plain(stdout)).toMatch(/hi\n(?:> \n)?Hello in eleven little pieces\.\n\d+ tokens in, \d+ out\n/)
 })
 
 test('/exit leaves too, and every slash command answers', async () => {
@@ -237,6 +237,73 @@ test.each([
   )
   expect(stdout.includes('\u001b[2m')).toBe(dim)
   expect(stdout).toContain('· time · 3 lines')
+})
+
+test.each([
+  ['TERM=dumb', [], { TERM: 'dumb' }],
+  ['--plain', ['--plain'], {}],
+])('with %s it prints lines and no escapes; Ctrl-C, Ctrl-D, questions and the history are as usual', async (_, args, env) => {
+  using at = home()
+  const { code, raw } = await talk(
+    at,
+    [{ text: 'Hello.' }, write('a.txt'), { text: 'Done.' }],
+    [
+      ['> ', 'first\n'],
+      ['Hello.\r\n', ''],
+      ['> ', 'second\n'],
+      ['[y/N/a]', 'y\n'],
+      ['Done.\r\n', ''],
+      ['> ', `half${ctrlC}`],
+      ['(Ctrl-D or /exit leaves)', ''],
+      ['> ', ctrlD],
+    ],
+    args,
+    { ...env, NO_COLOR: '1' },
+  )
+  expect(code).toBe(0)
+  expect(raw).not.toContain('\u001b')
+  expect(raw).toContain('Approve? [y/N/a] y\nDone.')
+  expect(readFileSync(history(at), 'utf8')).toBe('first\nsecond\n')
+})
+
+test('a message of several lines comes back from the history with its lines, also in another conversation', async () => {
+  using at = home()
+  const first = await talk(
+    at,
+    [{ text: 'You said {{last_user_message}}' }],
+    [
+      ['> ', 'one\u001b\rtwo\r'],
+      ['You said ', ctrlD],
+    ],
+  )
+  expect(first.code).toBe(0)
+  const { stdout } = await talk(
+    at,
+    [{ text: 'You said {{last_user_message}}' }],
+    [
+      ['> ', `${up}!\r`],
+      ['You said ', ctrlD],
+    ],
+  )
+  expect(plain(stdout)).toContain('You said one\ntwo!\n')
+  expect(readFileSync(history(at), 'utf8')).toBe('one\u2028two\none\u2028two!\n')
+})
+
+test('what is typed before a question is not its answer, and is still there after it', async () => {
+  using at = home('', asksFirst)
+  const { code, stdout } = await talk(
+    at,
+    [{ ...call('shell', { command: 'touch made' }), delay_ms: 3000 }, { text: 'over' }],
+    [
+      ['> ', 'begin\r'],
+      ['> begin', 'yes, '],
+      ['yes, ', ''],
+      ['[y/N/a] ', 'n\r'],
+      ['yes, ', `\u0015${ctrlD}`],
+    ],
+  )
+  expect(code).toBe(0)
+  expect(Bun.stripANSI(stdout)).toContain('[y/N/a] n')
 })
 
 test('JSON is refused in a conversation, with the way out', async () => {

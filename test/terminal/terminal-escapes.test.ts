@@ -15,10 +15,9 @@ import { alone, everyTool, scripted } from '../support/turns.ts'
 const possible = needs('bwrap')
 const test = always.if(possible)
 
-/** What no screen may be sent, once our own dimming, our status line, our paste marks, the marks of a draw, the line editors' movements and the colours of `onboard` are taken out. */
-const ours =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  /\u001b\[(?:[1-49]|2[2-49]|3[0-9]|9[0-7])m|\r\u001b\[K|\u001b\[\?(?:2004|2026|1004)[hl]|\u001b\[\?25[hl]|\u001b\[\d*(?:;\d*)*[A-HJK]|\r/g
+/** What no screen may be sent, once our own dimming, our status line, our paste marks, the line editors' movements and the colours of `onboard` are taken out. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const ours = /\u001b\[(?:[1-49]|2[2-49]|3[0-9]|9[0-7])m|\u001b\[\?(?:25|1004|2004|2026)[hl]|\u001b\[\d*(?:;\d*)*[A-HJK]|\r/g
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const raw = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]/
 
@@ -87,7 +86,7 @@ afterAll(async () => {
 async function screenOf({ words, type = [], env = {}, says }: Case): Promise<string> {
   const answer = `(until [ -p ${fifos()}/interact_out ]; do sleep 0.05; done; printf '%s\\n' "$SAYS" > ${fifos()}/interact_out) & exec "$@"`
   const through = says === undefined ? [] : ['sh', '-c', answer, 'sh']
-  return (await state.at.terminal(words, type, { env: { ...env, ...(says ? { SAYS: says } : {}) }, through })).stdout
+  return (await state.at.terminal(words, type, { env: { ...env, ...(says ? { SAYS: says } : {}) }, through })).raw
 }
 
 const routes = () => [...new Set(commands.filter(isRunnable).map(({ name }) => name.split(' ').slice(0, 2).join(' ')))]

@@ -120,7 +120,7 @@ describe('refuses', () => {
   const refusals: readonly (readonly [words: readonly string[], code: number, says: string])[] = [
     [['--wiggum', '--check', 'true', '--sandbox', 'none', 'do it'], 2, 'needs a sandbox'],
     [['--wiggum', '-c'], 1, 'no wiggum run waits in'],
-    [['do it'], 2, "To ask something: braidclaw agent -m 'do it'"],
+    [['--wiggum', '-m', 'a', 'do it'], 2, '"a" and "do it" are two messages; pass one'],
   ]
   test('what makes no sense, before anything is done', async () => {
     using made = project()

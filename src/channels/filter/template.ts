@@ -10,10 +10,10 @@ import { isJsonObject } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
 import { createValidator } from '../../security/arguments/tool-arguments.ts'
 
-type Texts = { readonly [name: string]: string }
+type TemplateValues = { readonly [name: string]: string }
 
 export type Template = { readonly [Key in 'prompt' | 'system' | 'model' | 'schema']?: string } & {
-  readonly [Key in 'defaults' | 'options']?: Texts
+  readonly [Key in 'defaults' | 'options']?: TemplateValues
 } & { readonly [Key in 'extract' | 'extract_last']?: boolean }
 
 type TemplateFile = Readonly<Record<'path' | 'text', string>>
@@ -81,9 +81,9 @@ function yamlOf(path: string, text: string): unknown {
  * Returns prompt and system with their variables filled in; `$input` is the question. A prompt without `$input` gets it at its end.
  * @throws FailureError `usage` for a variable without a value, and a value without a variable
  */
-export function fillTemplate({ prompt = '$input', system = '', defaults }: Template, input: string, params: Texts) {
+export function fillTemplate({ prompt = '$input', system = '', defaults }: Template, input: string, params: TemplateValues) {
   const used = new Set([...`${prompt} ${system}`.matchAll(variable)].flatMap(([, name, braced]) => name ?? braced ?? []))
-  const values: Texts = { ...defaults, ...params, input }
+  const values: TemplateValues = { ...defaults, ...params, input }
   const odd = Object.keys(params).filter((name) => name === 'input' || !used.has(name))
   const missing = [...used].filter((name) => !Object.hasOwn(values, name))
   const flaws = [

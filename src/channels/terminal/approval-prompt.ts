@@ -79,17 +79,17 @@ export type AskPerson = {
 
 /**
  * Asks and reads on a terminal descriptor, independent of stdout and stderr, in canonical (cooked) mode: the kernel does the editing and
- * returns one line per read. Only input typed after the question counts as its answer.
+ * returns one line per read. Only input typed after the question counts as its answer, unless `keepTypedAhead` says otherwise.
  */
 export function createAskLine(
   fd: number,
   { overlay, env = {} }: { readonly overlay?: Overlay; readonly env?: Environment } = {},
-): AskPerson {
+): AskPerson & ((question: Printed, signal?: AbortSignal, keepTypedAhead?: boolean) => Promise<string | undefined>) {
   const state: { reading?: Promise<string | undefined> } = {}
   const { write } = createPrinter(fd, overlay)
-  const ask: (question: Printed, signal?: AbortSignal) => Promise<string | undefined> = async (question, signal) => {
+  const ask = async (question: Printed, signal?: AbortSignal, keepTypedAhead = false): Promise<string | undefined> => {
     if (signal?.aborted) return undefined
-    forgetTypedAhead(fd)
+    if (!keepTypedAhead) forgetTypedAhead(fd)
     write(question)
     state.reading ??= readLine(fd).finally(() => {
       state.reading = undefined

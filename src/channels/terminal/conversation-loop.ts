@@ -14,8 +14,8 @@ import { tellOnStderr } from './audience.ts'
 import type { CliSetup } from './context.ts'
 import { type Folds, openFold } from './markdown/terminal-render.ts'
 import { type TurnOptions, turn } from './run-turn.ts'
-import { type Completer, createRepl, type Repl } from './screen/line-reader.ts'
-import { createScreen } from './screen/screen-editor.ts'
+import { createLineReader, type Repl } from './screen/line-reader.ts'
+import { type Completer, createScreen } from './screen/screen-editor.ts'
 import { footerOf } from './screen/usage-line.ts'
 import type { Slash } from './slash/contract.ts'
 import { slash, slashNames } from './slash/slash.ts'
@@ -50,13 +50,13 @@ export function createTerminalChannel(options: LoopOptions): AttendedChannel {
         return commands.length > 0 ? { from: 0, words: commands } : mentions(line, cursor)
       }
       const { env, status } = context
-      const base = { complete, historyPath: `${paths.home}/history`, printer: context.process.stdout, env, redact: redactor.text }
+      const base = { historyPath: `${paths.home}/history`, printer: context.process.stdout, env, redact: redactor.text }
       const footer = () => (state.current ? footerOf({ ...state.current.conversation, home: env.HOME, used: state.current.used }) : '')
       const onKey = (key: string) =>
         /^ctrl-[ot]$/.test(key) ? openFold(state.current?.folds ?? {}, key === 'ctrl-o' ? 'output' : 'thinking') : undefined
       const steer = async (text: string) => (await state.current?.conversation.steer(text)) ?? false
       const hasScreen = env.TERM !== 'dumb' && !options.plain && isTerminal(1)
-      const repl = hasScreen ? createScreen({ ...base, status, footer, steer, onKey }) : createRepl(base)
+      const repl = hasScreen ? createScreen({ ...base, complete, status, footer, steer, onKey }) : createLineReader(base)
       signal.addEventListener('abort', repl.close, { once: true })
       try {
         const begun = async (current: Current) => {

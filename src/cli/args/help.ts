@@ -261,29 +261,17 @@ const model = '-m PROVIDER/MODEL, or --model'
 const text = 'the answer is printed as it is: braidclaw "question"'
 const picture = '--image FILE'
 const filter = 'a flag of the filter: braidclaw "question" (docs/filter.md)'
+const ofFilter = Object.fromEntries('-x --extract --xl --schema -o --option -t -u --attachment'.split(' ').map((flag) => [flag, filter]))
 const system = '-s, a system prompt: a text, or a file'
 
 /** Lists the flags of turns. */
 const strangeFlags: Hints = {
   ...{ '--prompt': 'agent -m "message"', '--non-interactive': text, '--headless': text },
   ...{ '--silent': '-q, or --quiet' },
-  ...{
-    '-x': filter,
-    '--extract': filter,
-    '--xl': filter,
-    '--schema': filter,
-    '-o': filter,
-    '--option': filter,
-    '-t': filter,
-    '-u': filter,
-  },
-  ...{ '-a': `--autonomy LEVEL, or --auto; a file: ${filter}`, '--attachment': filter, '--image': picture, '-i': picture },
+  ...ofFilter,
+  ...{ '-a': `--autonomy LEVEL, or --auto; a file: ${filter}`, '--image': picture, '-i': picture },
   ...{ '--output': '--json, or > FILE', '-f': '-a FILE, or < FILE', '--file': '-a FILE, or < FILE', '-T': '--tools default' },
-  ...{
-    '--fragment': '-a FILE',
-    '--save': 'braidclaw template new NAME',
-    '--no-log': 'every call is recorded; see: braidclaw memory clear',
-  },
+  ...{ '--fragment': '-a FILE', '--save': 'braidclaw template new NAME' },
   ...{ '--system-prompt': system, '--append-system-prompt': system, '--allowed-tools': '--tools', '--allowedTools': '--tools' },
   ...{ '--yolo': level, '--full-auto': level, '-y': '--auto', '--yes': '--auto', '--dangerously-skip-permissions': level },
   ...{ '--permission-mode': '--autonomy LEVEL', '--ask-for-approval': '--autonomy LEVEL', '--provider': model },

@@ -15,7 +15,7 @@ import { withUsableReplies } from '../../providers/usable-reply.ts'
 import type { ChangeSet } from '../../runtime/changes.ts'
 import type { ModeChange } from '../../runtime/create-agent.ts'
 import type { Risk } from '../../runtime/event.ts'
-import type { Provider } from '../../runtime/port.ts'
+import type { Picture, Provider } from '../../runtime/port.ts'
 import { type PreparedThread, prepareThread } from '../../runtime/threads/prepare-thread.ts'
 import type { AnyUserThread } from '../../runtime/threads/thread.ts'
 import { ThreadFailure } from '../../runtime/threads/thread-failure.ts'
@@ -30,6 +30,7 @@ import {
   executeTool,
   type OwnTool,
   type ProgramParts,
+  type TurnExtras,
   turnExtrasOf,
 } from './agent-api.ts'
 import type { WiggumTurn } from './wiggum-agent.ts'
@@ -74,12 +75,10 @@ export function conversationAgent(parts: Brought, workspace: string, opening: ()
       const { host, conversation: current, brought } = await opened.get()
       const both = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal
       state.inCopy = undefined
-      const pictures = images.length > 0 ? await (await import('../../host/run/pictures.ts')).picturesOf(host.setup, images) : []
-      if (state.wiggum === undefined) return yield* current.run({ text: prompt, pictures }, both)
-      if (pictures.length > 0) throw new FailureError('usage', 'images: a turn in wiggum mode takes none; name the files in the prompt')
+      if (state.wiggum === undefined) return yield* current.run({ text: prompt, pictures: await readImages(host, images) }, both)
+      if (images.length > 0) throw new FailureError('usage', noImages)
       const { createWiggumTurn } = await import('./wiggum-agent.ts')
-      const asked = { checks, prompt, mode: state.wiggum, signal: both }
-      state.inCopy = createWiggumTurn({ host, brought, ...asked })
+      state.inCopy = createWiggumTurn({ host, brought, checks, prompt, mode: state.wiggum, signal: both })
       yield* state.inCopy.events()
     } finally {
       stops.delete(stop)
@@ -127,6 +126,12 @@ export function conversationAgent(parts: Brought, workspace: string, opening: ()
       await (await opened.settled())?.host.close()
     },
   }
+}
+
+const noImages = 'images: a turn in wiggum mode takes none; name the files in the prompt'
+
+async function readImages({ setup }: Host, images: NonNullable<TurnExtras['images']>): Promise<readonly Picture[]> {
+  return images.length === 0 ? [] : (await import('../../host/run/pictures.ts')).picturesOf(setup, images)
 }
 
 function withPatch(set: ChangeSet | undefined): AskedChanges | undefined {

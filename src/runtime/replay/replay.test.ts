@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { AnyThread } from '../../kernel/thread.ts'
 import type { AgentEvent, RunEvent } from '../event.ts'
+import { messagesDigest } from '../request/turn-messages.ts'
 import { parseRules } from '../rules/parse-rules.ts'
 import { ruleThread } from '../rules/rule-thread.ts'
 import type { ReplayEntry } from './external-entry.ts'
@@ -207,4 +208,45 @@ test('the limits of a run are read from its start, and nothing else passes for t
   expect(limitsOf(start({ ...limits, maxMs: 5 }))).toEqual({ ...limits, maxMs: 5 })
   for (const odd of [undefined, null, {}, { maxToolRounds: 1 }, { ...limits, maxMs: 'x' }, { ...limits, maxSameResults: 'x' }])
     expect(limitsOf(start(odd))).toBeUndefined()
+})
+
+describe('what a person said during the run', () => {
+  const steered = () =>
+    live({ replies: [{ calls: [{ id: 'a' }] }, { text: 'over' }], verdicts: { a: { verdict: 'ask' } } }, async (event, agent) => {
+      if (event.type !== 'approval_gate') return
+      void agent.steer('and b')
+      await agent.approve(event.gateId, { allow: true, by: 'ann' })
+    })
+
+  test('is in the messages of the next request, as a trim finds them', async () => {
+    const { entries, runId } = await steered()
+    const at = entries.findIndex(({ type }) => type === 'tool.done') + 1
+    expect(entries.slice(0, at).map(({ type }) => type)).toContain('steer')
+    const [asked, reply] = [
+      { role: 'user', content: 'go' } as const,
+      entries.find(({ type }) => type === 'model.done')?.body as { parts: [] },
+    ]
+    const result = { role: 'tool', callId: 'a', name: 'tool', content: 'did a', isError: false } as const
+    const messages = [
+      asked,
+      { role: 'assistant', parts: reply.parts, isAfterTrim: true } as const,
+      result,
+      { role: 'user', content: 'and b' } as const,
+    ]
+    const trim = { window: 1, before: 2, after: 1, lines: [], omitted: 0, readable: true }
+    const body = { type: 'context.trimmed', ...trim, digest: messagesDigest(messages) }
+    const trimmed: ReplayEntry = { seq: 200, kind: 'external', type: 'context.trimmed', body }
+    expect(replayRun({ runId, entries: [...entries.slice(0, at), trimmed], limits }).divergence).toBeUndefined()
+  })
+
+  test('cannot be moved into a request, or given another text', async () => {
+    const { entries, runId } = await steered()
+    expect(replayRun({ runId, entries, limits }).divergence).toBeUndefined()
+    const steer = entries.find(({ type }) => type === 'steer') as ReplayEntry
+    const others = entries.filter((entry) => entry !== steer)
+    const moved = [...others.slice(0, 1), steer, ...others.slice(1)]
+    expect(replayRun({ runId, entries: moved, limits }).divergence?.replayed).toBe('a refusal of it by loop')
+    const broken = entries.map((entry) => (entry === steer ? { ...entry, body: { type: 'steer' } } : entry))
+    expect(replayRun({ runId, entries: broken, limits }).divergence?.journalled).toContain('which is not what a run writes')
+  })
 })

@@ -7,15 +7,19 @@ import { atEnd, attempt, errorText } from '../../../kit/errors.ts'
 import { flat } from '../../../kit/text.ts'
 import { runEditor } from '../approval-prompt.ts'
 import { openDescriptor } from '../descriptor.ts'
-import { type Printed, wantsColor } from '../printer.ts'
+import { type Printed, wantsColor, wordsOf } from '../printer.ts'
 import type { StatusLine } from '../status-line.ts'
 import { type Cell, createEditBuffer, foldedText, rowsOf } from './edit-buffer.ts'
 import { historySize, keep, readHistory } from './history.ts'
 import { createKeys, type KeyPress } from './keys.ts'
-import { lastLineOf, type Repl, type ReplOptions } from './line-reader.ts'
+import type { Repl, ReplOptions } from './line-reader.ts'
 import { createLiveArea, type LiveRow } from './live-area.ts'
 
+/** Completes the word that ends at the cursor. `words` replace the text from `from` to the cursor. */
+export type Completer = (line: string, cursor: number) => Promise<{ readonly from: number; readonly words: readonly string[] } | undefined>
+
 export type ScreenOptions = ReplOptions & {
+  readonly complete: Completer
   readonly status: Pick<StatusLine, 'attach'>
   readonly footer: () => string
   /** Gives a message to the turn that runs. Resolves with true when the model gets it, with false when the turn has ended without it. */
@@ -285,7 +289,7 @@ export function createScreen({ historyPath, printer, complete, env, redact, stat
   /** Only input typed after the question counts as its answer: what was typed before stays a message. */
   const ask = (question: Printed, signal?: AbortSignal): Promise<string | undefined> => {
     if (state.closed || signal?.aborted) return Promise.resolve(undefined)
-    const last = lastLineOf(question)
+    const last = wordsOf(question).replace(/^[\s\S]*\n/, '')
     printer.write(withoutEnd(question, last.length))
     if (!state.focused) put('\u0007')
     return new Promise((resolve) => {

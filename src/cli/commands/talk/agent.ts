@@ -26,7 +26,7 @@ const flags = {
   message: { type: 'text', short: 'm', about: 'Run one turn with this message and exit; text on stdin is appended' },
   print: { type: 'text', short: 'p', about: 'The same as -m, and as the message alone' },
   ...turnFlags,
-  plain: { type: 'boolean', about: 'For screen readers: no colours, no status line, and nothing is drawn twice' },
+  plain: { type: 'boolean', about: 'For screen readers: no colours, no status line, nothing is drawn twice; as TERM=dumb' },
   showOutput: { type: 'boolean', about: 'With -m: print the output of each call below its line' },
   ...confinedFlags,
   ...checkFlags,
@@ -199,9 +199,10 @@ async function converse(talk: Talk): Promise<void> {
 
 function conversingOf({ setup, flags, activeAgent }: Talk): LoopOptions {
   if (formatOf(flags) !== 'text') throw new CliExit(exitCodes.usage, 'error: a conversation is text; for JSON pass a message with -m')
-  const { workspace, agent, autonomy, maxTurns, approveAllMedium } = flags
+  const { workspace, agent, autonomy, maxTurns, approveAllMedium, plain } = flags
   return {
     setup,
+    plain,
     settings: { workspace, agent, autonomy, maxTurns, approveAllMedium },
     conversation: conversationOf(flags, activeAgent?.session),
     ...acceptance(flags),

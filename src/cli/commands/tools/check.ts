@@ -133,14 +133,14 @@ export async function checkTurn(setup: CliSetup, { check: commands, sandbox, ...
   try {
     if (code !== 0) throw new CliExit(code)
     const results = await runAll(setup, { specs: repeated(commands.map(commandCheck), given), sandbox, show })
-    const names = results.filter((result) => !result.pass).map(({ name }) => JSON.stringify(name))
-    if (names.length > 0) throw new CliExit(exitCodes.checks_failed, `checks failed: ${names.join(', ')} did not pass`)
+    const failed = results.filter((result) => !result.pass).map(({ name }) => JSON.stringify(name))
+    if (failed.length > 0) throw new CliExit(exitCodes.checks_failed, `checks failed: ${failed.join(', ')} did not pass`)
     held.end?.()
   } catch (error) {
     const { code: exitCode, message } = exitOf(error)
-    const stop = exitCode === exitCodes.cancelled ? 'cancelled' : 'error'
-    const ending = { stop, code: exitCode === exitCodes.checks_failed ? 'checks_failed' : stop, message } as const
-    held.end?.(code === 0 ? { ending, exitCode } : undefined)
+    const ending = exitCode === exitCodes.checks_failed ? 'checks_failed' : exitCode === exitCodes.cancelled ? 'cancelled' : 'error'
+    const stop = ending === 'cancelled' ? ending : 'error'
+    held.end?.(code === 0 ? { ending: { stop, code: ending, message }, exitCode } : undefined)
     throw error
   }
 }

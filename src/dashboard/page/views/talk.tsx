@@ -304,21 +304,31 @@ function Say({ id, running }: { readonly id: string; readonly running: string | 
           Send
         </button>
         {running !== undefined && <Button on={() => attempt(() => cancel(running))}>Cancel the turn</Button>}
-        <input
-          type="file"
-          aria-label="Attach pictures"
-          class="small"
-          accept="image/png,image/jpeg,image/webp,image/gif"
-          multiple
-          onChange={({ currentTarget }) => void attach(currentTarget.files).then(() => Object.assign(currentTarget, { value: '' }))}
-        />
-        {images.length > 0 && <Button on={() => setImages([])}>{`Remove ${images.length} attached`}</Button>}
+        <Attached count={images.length} attach={attach} clear={() => setImages([])} />
         <span class="quiet small" role="status">
           {waiting > 0 && running !== undefined ? 'Your message waits for the previous turn.' : running === undefined ? '' : 'Working'}
         </span>
         <span class="quiet small keys">Enter sends, Shift+Enter begins a new line.</span>
       </div>
     </form>
+  )
+}
+
+type Attaching = { readonly count: number; readonly attach: (files: FileList | null) => Promise<void>; readonly clear: () => void }
+
+function Attached({ count, attach, clear }: Attaching) {
+  return (
+    <>
+      <input
+        type="file"
+        aria-label="Attach pictures"
+        class="small"
+        accept="image/png,image/jpeg,image/webp,image/gif"
+        multiple
+        onChange={({ currentTarget }) => void attach(currentTarget.files).then(() => Object.assign(currentTarget, { value: '' }))}
+      />
+      {count > 0 && <Button on={clear}>{`Remove ${count} attached`}</Button>}
+    </>
   )
 }
 
