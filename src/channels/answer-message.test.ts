@@ -13,7 +13,7 @@ async function answered(text: string, interrupted: InterruptedTurn | string, acc
     interrupted: async () => interrupted,
     commands: async () => undefined,
     async *run(message, _signal, continues, start) {
-      runs.push([message, continues, ...(start?.calls ?? [])])
+      runs.push([typeof message === 'string' ? message : message.text, continues, ...(start?.calls ?? [])])
       yield { type: 'done', stopReason: 'end_turn', result: 'here it is' }
     },
     ending: () => ({ stop: 'end_turn', code: 'answered', message: '' }),
