@@ -31,7 +31,9 @@ export function transcript(raw: string): { readonly text: string; readonly promp
       if (state.rows.includes(row)) continue
       state.isRow = true
       const before = state.rows.filter((each) => each !== '' && row.startsWith(each)).sort((a, b) => b.length - a.length)[0]
-      state.text += before === undefined ? `${state.text === '' || state.text.endsWith('\n') ? '' : '\n'}${row}` : row.slice(before.length)
+      // What was printed since the prompt was drawn stands between the two.
+      const isApart = row.startsWith('> ') && !state.text.endsWith(before ?? '')
+      state.text += before === undefined || isApart ? `${state.text === '' || state.text.endsWith('\n') ? '' : '\n'}${row}` : row.slice(before.length)
     }
     state.rows = rows
   }

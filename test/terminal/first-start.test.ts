@@ -137,7 +137,7 @@ test('a no goes on with the offline helper, and writes no config file', async ()
   expect((await at.terminal(['agent'], answers)).code).toBe(0)
   expect(existsSync(config(at))).toBe(false)
   const { code, stdout } = await at.terminal([], [['Connect one now?', 'n\r']])
-  expect([code, stdout.includes('COMMANDS')]).toEqual([2, true])
+  expect([code, stdout.includes('braidclaw help all')]).toEqual([2, true])
 })
 
 test('Ctrl-C at the offer, at a question and while a server is asked: 130, and nothing is written', async () => {

@@ -181,7 +181,7 @@ test('in the conversation: Tab completes a name, and the file is added', async (
   using at = home()
   at.file('src/needle.ts', 'found\n')
   const { code, stdout } = await talk(at, echo, [
-    ['> ', 'what is @need\t'],
+    ['/help', 'what is @need\t'],
     ['@src/needle.ts', '\r'],
     ['Last result: found', ctrlD],
   ])

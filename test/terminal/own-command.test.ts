@@ -74,7 +74,7 @@ real('it prints, the next message is about it, and the record says who ran it an
     ['> ', 'what is wrong?\r'],
     ['Message: what is wrong?.', ctrlD],
   )
-  expect(plain(stdout)).toMatch(/a\\u001b\[31mb\nwrong\n✗ exit code 3\n> what is wrong\?\nLast result: [^>]*exit code 3/)
+  expect(plain(stdout)).toMatch(/a\\u001b\[31mb\nwrong\n✗ exit code 3\n[\s\S]*> what is wrong\?\n(?:> \n)?Last result: [^>]*exit code 3/)
   const [conversation] = JSON.parse((await at.run(['memory', 'list', '--json'])).stdout)
   expect([conversation.turns, conversation.title]).toEqual([2, expect.stringMatching(/^! printf .*The user ran this command/)])
   const runs: { runId: string }[] = JSON.parse((await at.run(['run', 'list', '--json'])).stdout)

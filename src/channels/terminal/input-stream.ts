@@ -21,7 +21,7 @@ export type ReadOptions = {
  * forgotten pipe cannot block a turn; while another process of the pipeline can write into it, it waits.
  * @throws FailureError `usage` beyond 32 MiB, and for what is not text
  */
-export async function readStdin({ patient, tell, binary = refuseBinary }: ReadOptions): Promise<string> {
+export async function readStdin({ patient, tell, binary }: ReadOptions): Promise<string> {
   const pieces = stdinPieces()
   const read: Uint8Array[] = []
   let bytes = 0
@@ -34,12 +34,16 @@ export async function readStdin({ patient, tell, binary = refuseBinary }: ReadOp
     read.push(piece.value)
   }
   const whole = Buffer.concat(read)
-  return textOf(whole) ?? (await binary(whole))
+  return binary ? (textOf(whole) ?? (await binary(whole))) : (decoded(whole) ?? refuseBinary())
 }
 
 /** Returns undefined for what is not UTF-8 text. A text has no NUL in its first 8,000 bytes, as in git. */
 export function textOf(bytes: Uint8Array): string | undefined {
   if (bytes.subarray(0, 8000).includes(0)) return undefined
+  return decoded(bytes)
+}
+
+function decoded(bytes: Uint8Array): string | undefined {
   return attempt(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes))
 }
 
