@@ -10,7 +10,7 @@ import { type Loaded, type LoadInput, loadConfig } from './load.ts'
 import { type HomePaths, homePaths, ownWorkspace } from './paths.ts'
 import { sections } from './table.ts'
 import { errorCode, explainErrno, type FileRead, readConfigFile } from './text/read-toml-file.ts'
-import { createWhole, replaceFile } from './text/write-files.ts'
+import { writeConfig } from './text/write-files.ts'
 
 /** `tightened`: others could read the existing folder, and now they cannot. `extended`: init added something to the existing file. */
 export type InitStep = {
@@ -21,7 +21,9 @@ export type InitStep = {
   readonly note?: string
 }
 
-export type InitInput = Omit<LoadInput, 'flags' | 'trusted' | 'readFile'> & {
+type HomeInput = Omit<LoadInput, 'flags' | 'trusted' | 'readFile'>
+
+export type InitInput = HomeInput & {
   /** Used for a new config file; a relative path starts at the current folder. An existing file keeps its own workspace_dir. */
   readonly workspace?: string
   /** True: a new file sets the limits of the first specification. */
@@ -57,16 +59,21 @@ export async function initHome(input: InitInput): Promise<InitResult> {
     if (!loaded.ok) return { ok: false, steps, problems: loaded.problems }
     if (config.state === 'kept') steps[steps.length - 1] = { ...config, ...extendFile(paths.config, input) }
     const { memory, receipts, workspaceDir } = loaded.config
-    for (const folder of foldersFor(paths, { memory: memory.path, receipts: receipts.path, workspace: workspaceDir })) {
-      doing.path = folder.path
-      steps.push(folder.shared ? sharedFolder(folder.what, folder.path) : privateFolder(folder.what, folder.path))
+    const records = new Set([memory.path, receipts.path].map(dirname).filter((path) => path !== paths.home))
+    const folders = [...Array.from(records, (path) => ['records', path]), ['logs', paths.logs], ['workspace', workspaceDir]] as const
+    for (const [what = '', path = ''] of folders) {
+      doing.path = path
+      // A folder that contains only our files becomes private; a folder that the user chose elsewhere keeps its mode.
+      steps.push(what === 'logs' ? privateFolder(what, path) : sharedFolder(what, path))
     }
     doing.path = join(paths.agents, 'default', 'soul.md')
     steps.push(privateFolder('agent', dirname(doing.path)), newFile({ what: 'soul', path: doing.path, text: `${defaultSoul}\n` }))
     doing.path = join(paths.home, 'config')
     if (input.agentFiles) steps.push(...agentFiles(paths))
     doing.path = memory.path
-    steps.push(await database(memory.path, input.createDatabase))
+    const isThere = existsSync(memory.path)
+    if (!isThere) await input.createDatabase(memory.path)
+    steps.push({ what: 'memory', path: memory.path, state: isThere ? 'kept' : 'created' })
     return { ok: true, steps, notices: [...loaded.notices, ...everywhere(config, loaded, input), ...seedNotice(config, input)] }
   } catch (error) {
     return { ok: false, steps, problems: [cannot(doing.path, error)] }
@@ -83,9 +90,8 @@ function everywhere(
 ): readonly string[] {
   if (state === 'created' || workspace !== undefined || origins.workspace_dir?.source !== 'user') return []
   if (!config.workspaceDir.endsWith(`/${ownWorkspace}`)) return []
-  return [
-    `the tools work in ${config.workspaceDir} wherever you are; to have them work in the folder you are in, take workspace_dir out of ${path}`,
-  ]
+  const remedy = `to have them work in the folder you are in, take workspace_dir out of ${path}`
+  return [`the tools work in ${config.workspaceDir} wherever you are; ${remedy}`]
 }
 
 function seedNotice({ state, path }: InitStep, { seedDefaults }: InitInput): readonly string[] {
@@ -114,18 +120,6 @@ function agentFiles({ home, agents, agentsFiles, envFiles: [variables = ''] }: H
   ]
 }
 
-type Folder = { readonly what: string; readonly path: string; readonly shared: boolean }
-
-/** A folder that contains only our files becomes private; a folder that the user chose elsewhere keeps its mode. */
-function foldersFor(paths: HomePaths, where: { memory: string; receipts: string; workspace: string }): readonly Folder[] {
-  const records = [...new Set([dirname(where.memory), dirname(where.receipts)])].filter((path) => path !== paths.home)
-  return [
-    ...records.map((path) => ({ what: 'records', path, shared: true })),
-    { what: 'logs', path: paths.logs, shared: false },
-    { what: 'workspace', path: where.workspace, shared: true },
-  ]
-}
-
 function privateFolder(what: string, path: string): InitStep {
   const step = sharedFolder(what, path)
   if ((statSync(path).mode & 0o077) === 0) return step
@@ -148,19 +142,7 @@ function configFile(path: string, input: InitInput): InitStep {
 }
 
 function newFile({ what, path, text }: { readonly what: string; readonly path: string; readonly text: string }): InitStep {
-  try {
-    createWhole(path, text)
-    return { what, path, state: 'created' }
-  } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error
-    return { what, path, state: 'kept' }
-  }
-}
-
-async function database(path: string, create: InitInput['createDatabase']): Promise<InitStep> {
-  if (existsSync(path)) return { what: 'memory', path, state: 'kept' }
-  await create(path)
-  return { what: 'memory', path, state: 'created' }
+  return { what, path, state: writeConfig(path, undefined, text) ? 'created' : 'kept' }
 }
 
 function cannot(path: string, error: unknown): ConfigProblem {
@@ -169,23 +151,21 @@ function cannot(path: string, error: unknown): ConfigProblem {
   return { file: path, key: '', message: `cannot be made: ${why}` }
 }
 
-type ExtendInput = Omit<LoadInput, 'flags' | 'trusted' | 'readFile'> & Partial<ExtensionRequest>
-
-type Extended = { readonly state: 'kept' | 'extended' /** Says what was added, or why nothing was added. */; readonly note: string }
+type ExtendInput = HomeInput & Partial<ExtensionRequest>
 
 /**
  * Adds providers to an existing config file: replaces it atomically, follows symbolic links, and keeps its owner and mode. Expects an
  * existing, valid file.
  * @throws Error with an errno when the file cannot be replaced; its content is then unchanged
  */
-function extendFile(path: string, input: ExtendInput): Extended {
+function extendFile(path: string, input: ExtendInput): Pick<InitStep, 'state' | 'note'> {
   const read = readConfigFile(path)
   if (read.state !== 'text') return { state: 'kept', note: 'it cannot be read any more' }
   const request = { proposals: input.proposals ?? proposeProviders(input.env), choice: input.choice }
   const extension = extendConfig(read.text, request)
   if (extension.text === read.text) return { state: 'kept', note: nothingToAdd(extension, request, input) }
-  if (!isValid(path, extension.text, input)) return { state: 'kept', note: byHand(extension.added) }
-  return replaceFile(path, read.text, extension.text)
+  if (!loadWith(path, extension.text, input).ok) return { state: 'kept', note: byHand(extension.added) }
+  return writeConfig(path, read.text, extension.text)
     ? { state: 'extended', note: whatChanged(extension, input) }
     : { state: 'kept', note: 'nothing was added, because somebody else changed it meanwhile; run init again' }
 }
@@ -208,12 +188,8 @@ function byHand(added: readonly Proposal[]): string {
   return `nothing was added, because the providers stand in an inline table; add by hand:\n${lines.join('\n')}\n`
 }
 
-function isValid(path: string, text: string, input: ExtendInput): boolean {
-  return loadWith(path, text, input).ok
-}
-
 /** Loads the configuration as if the file held this text. */
-export function loadWith(path: string, text: string, input: Omit<LoadInput, 'flags' | 'trusted' | 'readFile'>): Loaded {
+export function loadWith(path: string, text: string, input: HomeInput): Loaded {
   const draft: FileRead = { state: 'text', text, worldWritable: false }
   const readFile = (file: string) => (file === path ? draft : readConfigFile(file))
   return loadConfig({ ...input, trusted: () => false, readFile })

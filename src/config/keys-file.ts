@@ -13,10 +13,14 @@ export type Keys = {
 
 /** Ignores a file that others may read, because they may know its keys already. Never throws. */
 export function readKeys(path: string): Keys {
-  const problem = whyNot(path)
-  if (problem !== undefined) return { keys: {}, ...(problem === '' ? {} : { problem }) }
+  const found = attempt(() => lstatSync(path, { throwIfNoEntry: false }))
+  if (found === undefined) return { keys: {} }
+  const unused = (why: string) => ({ keys: {}, problem: `${path} is not used: ${why}` })
+  if (!found.isFile()) return unused('it is not a regular file')
+  if (found.uid !== process.getuid?.()) return unused('it belongs to somebody else')
+  if ((found.mode & 0o077) !== 0) return unused(`others may read or change it; run: chmod 600 ${path}`)
   const read = readConfigFile(path)
-  if (read.state !== 'text') return { keys: {}, problem: `${path} is not used: it ${read.state === 'unusable' ? read.why : 'is gone'}` }
+  if (read.state !== 'text') return unused(`it ${read.state === 'unusable' ? read.why : 'is gone'}`)
   const { assignments, odd } = readAssignments(read.text)
   const others = assignments
     .filter(({ name }) => !isKeyName(name))
@@ -24,15 +28,6 @@ export function readKeys(path: string): Keys {
   const keys = Object.fromEntries(assignments.filter(({ name }) => isKeyName(name)).map(({ name, value }) => [name, value]))
   const [first] = [...odd, ...others]
   return { keys, ...(first ? { problem: `${path}:${first.line}: this line ${first.why}` } : {}) }
-}
-
-/** @returns '' when there is no file, undefined when the file may be used */
-function whyNot(path: string): string | undefined {
-  const found = attempt(() => lstatSync(path, { throwIfNoEntry: false }))
-  if (found === undefined) return ''
-  if (!found.isFile()) return `${path} is not used: it is not a regular file`
-  if (found.uid !== process.getuid?.()) return `${path} is not used: it belongs to somebody else`
-  return (found.mode & 0o077) === 0 ? undefined : `${path} is not used: others may read or change it; run: chmod 600 ${path}`
 }
 
 /** Only names of keys are accepted: the file cannot change our settings or the variables of other programs. */

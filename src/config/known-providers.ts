@@ -92,10 +92,15 @@ function addressOf(name: string, text: string): string | undefined {
 }
 
 /** Removes trailing slashes. Rejects an address with a password, a query or a fragment. */
-function webAddress(text: string): string | undefined {
+export function webAddress(text: string): string | undefined {
+  // A scheme in front of an address that has one makes it the name of a host.
+  const url = /[?#\s]/.test(text) ? undefined : webUrl(text)
+  return url === undefined || /^https?$/.test(url.hostname) ? undefined : text.replace(/\/+$/, '')
+}
+
+function webUrl(text: string): URL | undefined {
   const url = URL.parse(text)
-  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '' || /[?#\s]/.test(text)) return undefined
-  return text.replace(/\/+$/, '')
+  return url && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '' ? url : undefined
 }
 
 /**
@@ -104,8 +109,8 @@ function webAddress(text: string): string | undefined {
  */
 function localUrl(host: string, usualPort: string): string | undefined {
   const bare = /^[\da-f]*:[\da-f]*:[\da-f:]*$/i.test(host) ? `[${host}]` : host.startsWith(':') ? `127.0.0.1${host}` : host
-  const url = URL.parse(/^[a-z]+:\/\//i.test(host) ? host : `http://${bare}`)
-  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return undefined
+  const url = webUrl(/^[a-z]+:\/\//i.test(host) ? host : `http://${bare}`)
+  if (url === undefined) return undefined
   const name = url.hostname === '0.0.0.0' || url.hostname === '[::]' ? '127.0.0.1' : url.hostname
   const port = url.port || (/:80\/*$/.test(host) ? '80' : /^https:/i.test(host) ? '443' : usualPort)
   return `${url.protocol}//${name}:${port}${url.pathname.replace(/\/+$/, '').replace(/\/v1$/, '')}/v1`

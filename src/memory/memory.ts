@@ -74,7 +74,7 @@ export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefin
       path,
       store,
       journal,
-      conversations: createConversations(store, now),
+      conversations: createConversations(store),
       approvals,
       checkpoint: createCheckpointTable(store),
       actions: createOperatorActions(store),

@@ -48,7 +48,7 @@ function plansOf(text: string): string[] {
 
 test('a question about one run or one conversation finds its rows by an index', async () => {
   const journal = createJournal(store, (turn, at) => addTurn(store, turn, at))
-  const { show, exportJsonl, has, latestIn } = createConversations(store, Date.now)
+  const { show, exportJsonl, has, latestIn } = createConversations(store)
   const talk = (runId: string) => {
     journal.append({ run: { ...run, runId }, kind: 'external', type: 'run.start', at: 1, body: { prompt: 'hello' } })
     journal.append({ run: { ...run, runId }, kind: 'external', type: 'model.done', at: 2, body: { parts: [{ type: 'text', text: 'hi' }] } })

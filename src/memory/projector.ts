@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { sha256 } from '../kit/sha256.ts'
 import type { Clock, Log, Redact, RunAgent, RunIdentity } from '../runtime/port.ts'
 import { folderPaths } from './agent-files/agent-folder.ts'
 import { type AgentFile, agentFiles, fileNames } from './agent-files/agent-paths.ts'
@@ -14,7 +15,7 @@ import { writePointer } from './agent-files/session-file.ts'
 import { createFileMarks, type PendingRun } from './file-marks.ts'
 import type { Journal } from './journal/journal.ts'
 import { agentText, folderKey } from './journal/journal.ts'
-import { foreignBody, foreignLine } from './journal/journal-entry.ts'
+import { type ForeignLine, foreignLine } from './journal/journal-entry.ts'
 import { isAlive, thisProcess } from './journal/process-owner.ts'
 import { entriesAfter, type JournalLine, linesInJournal, linesOfRun, matchesEnd } from './journal-lines.ts'
 import type { Store } from './store.ts'
@@ -89,8 +90,10 @@ export function createProjector({
     const end = found.replaced ? matchesEnd(store, { key, file, texts: textsOf(found.lines ?? []) }) : undefined
     const unrecorded = end !== undefined ? [] : found.replaced ? without(others, key, file) : others
     const first = found.replaced ? 0 : mark.lines
-    for (const { line, text } of unrecorded)
-      journal.append({ run, kind: 'note', type: foreignLine, at, body: redact(foreignBody(file, first + line, text)) })
+    for (const { line, text } of unrecorded) {
+      const body: ForeignLine & { readonly type: string } = { type: foreignLine, file, line: first + line, sha256: sha256(text), text }
+      journal.append({ run, kind: 'note', type: foreignLine, at, body: redact(body) })
+    }
     const exact = others.every(({ exact, text }) => exact && redact(text) === text) && found.lines !== undefined
     const startsOver = isOlder || found.replaced || !exact
     const size = { bytes: found.size, lines: first + (found.lines?.length ?? 0), tail: found.tail }

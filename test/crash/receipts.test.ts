@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { clearConversations } from '../../src/memory/conversations/delete-conversations.ts'
 import { acting, callOf, finish, judgement, refusing, runOf, started } from '../../src/memory/fixture.ts'
 import { attempts as attemptsIn } from '../../src/memory/journal/attempts.ts'
 import { readKey } from '../../src/receipts/key.ts'
@@ -134,7 +135,7 @@ describe('killed by -9', () => {
   test('and memory is cleared before anybody starts again: nothing comes back, and no second receipt is written', async () => {
     await killed('appended')
     const { memory, close } = openRecord(folder)
-    expect(memory.conversations.clear({ yes: true })).toMatchObject({ ok: true, underWay: 0 })
+    expect(clearConversations(memory, { yes: true })).toMatchObject({ ok: true, underWay: 0 })
     close()
     expect(recover()).toMatchObject({ interrupted: [{ callId: 'call_1' }], closedRuns: [] })
     expect(left()).toEqual({ attempts: [], log: ['allowed'], said: [] })

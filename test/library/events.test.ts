@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { Host } from '../../src/host/api.ts'
 import type { HostEvent, Subscription } from '../../src/host/events/host-event.ts'
 import { openRecords } from '../../src/host/open/open-records.ts'
+import { clearConversations } from '../../src/memory/conversations/delete-conversations.ts'
 import type { ModelCall } from '../../src/providers/model-call.ts'
 import { begin, calling, events, place, says, waiting } from '../support/host.ts'
 
@@ -166,7 +167,7 @@ test('clearing the memory is told, and no number that somebody has seen is used 
   const last = host.events.latest()
   const told = take(host, {}, ({ event }) => event.type === 'memory_cleared')
   const memory = openRecords(at.setup())
-  memory.conversations.clear({ yes: true })
+  clearConversations(memory, { yes: true })
   memory.close()
   expect((await told).map(({ seq }) => seq)).toEqual([last + 1])
   const next = take(host, { after: last + 1 }, ended)

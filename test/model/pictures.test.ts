@@ -59,6 +59,43 @@ function stopping(fake: Fake) {
   return { fake, [Symbol.dispose]: () => fake.stop() }
 }
 
+test('a fork sends the pictures again, also without the original, and an export says that it has none', async () => {
+  const [dialect] = dialects
+  using far = stopping(
+    startFake((_, n) => {
+      const calls = n === 0 ? [{ id: 'call_1', name: 'file_read', args: ['{"path":"b.jpg"}'] }] : undefined
+      return sends(dialect?.events(calls ? { calls } : { text: ['I see.'] }) ?? [])
+    }),
+  )
+  using home = nest()
+  configured(home, far.fake, 'openai-compatible')
+  const [a, b] = [png(), await jpeg()]
+  writeFileSync(join(home.workspace, 'a.png'), a)
+  writeFileSync(join(home.workspace, 'b.jpg'), b)
+  const json = async (...words: string[]) => JSON.parse((await home.run([...words, '--json'])).stdout)
+  await home.run(['agent', '--image', 'a.png', '-m', 'what is it'])
+  await home.run(['agent', '-c', '-m', 'and without one'])
+  const [original] = await json('session', 'list')
+  const copy = await json('session', 'fork', 'last')
+  expect((await home.run(['session', 'delete', original.conversationId, '--yes'])).code).toBe(0)
+  expect((await home.run(['agent', '--resume', copy.conversationId, '-m', 'again'])).code).toBe(0)
+  for (const bytes of [a, b]) expect(far.fake.asked.at(-1)?.text).toContain(base64(bytes))
+
+  const exported = await json('session', 'export', copy.conversationId)
+  const [asked, , read] = exported.turns[0].messages
+  for (const message of [asked, read]) expect(message.content).toEndWith('\n[1 picture of this message: not in the file]')
+  writeFileSync(join(home.workspace, 'talk.json'), JSON.stringify(exported))
+  expect((await home.run(['session', 'import', 'talk.json'])).code).toBe(0)
+  expect((await json('session', 'export', 'last')).turns).toEqual(exported.turns)
+  expect((await home.run(['agent', '-c', '-m', 'and now'])).code).toBe(0)
+  expect(far.fake.asked.at(-1)?.text).not.toContain(base64(a))
+  for (const words of [
+    ['rebuild', '--check'],
+    ['receipt', 'verify', '--deep'],
+  ])
+    expect((await home.run(words)).code).toBe(0)
+})
+
 test('the filter sends pictures of -a and of stdin, with the words', async () => {
   const [dialect] = dialects
   using far = stopping(startFake(() => sends(dialect?.events({ text: ['Two.'] }) ?? [])))

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { clearConversations } from '../../src/memory/conversations/delete-conversations.ts'
 import { acting, callOf, finish, refusing, runOf, started } from '../../src/memory/fixture.ts'
 import { attempts } from '../../src/memory/journal/attempts.ts'
 import { readKey } from '../../src/receipts/key.ts'
@@ -157,7 +158,7 @@ test('a cleared memory keeps its receipts, and they still verify', () => {
   recorder.finished(runOf(1), finish, '')
   const leave = (input: object) =>
     void recorder.recordAction({ conversationId: 'none', tool: 'memory.clear', input: { ...input }, risk: 'medium' })
-  memory.conversations.clear({ yes: true, leave })
+  clearConversations(memory, { yes: true, leave })
   expect(recorder.denied(runOf(2), refusing(callOf('b')))).toEndWith('-3')
   close()
   expect(verify()).toMatchObject({ ok: true, count: 3, completeness: 'proved by checkpoint' })

@@ -22,14 +22,7 @@ type FormOptions = {
   readonly note: (line: string) => void
 }
 
-type FormState = {
-  inner?: Render
-  answers: number
-  ms: number
-  usage?: Usage | undefined
-  flaw?: string | undefined
-  next?: string | undefined
-}
+type FormState = { inner?: Render; answers: number; ms: number; usage?: Usage } & { [Key in 'flaw' | 'next']?: string | undefined }
 
 const mostAnswers = 3
 

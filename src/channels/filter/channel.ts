@@ -4,11 +4,12 @@ import type { Conversation, ConversationChoice, ConversationOptions, Host, Setup
 import { openHost } from '../../host/open/open-host.ts'
 import { atAsyncEnd } from '../../kit/errors.ts'
 import type { AttendedChannel } from '../inbox/channel-api.ts'
+import { tellOnStderr } from '../terminal/audience.ts'
 import { type TurnOptions, turn } from '../terminal/run-turn.ts'
 
 type OneQuestion = Omit<TurnOptions, 'conversation'> & {
   readonly which: ConversationChoice
-  readonly options: Omit<ConversationOptions, 'setup' | 'ask'>
+  readonly options: Omit<ConversationOptions, 'setup' | 'ask' | 'tell'>
   /** Called before the prompt is sent. */
   readonly begun?: (conversation: Conversation, host: Host) => void
   /** Returns the next message when the answer is not what was asked for. */
@@ -26,7 +27,8 @@ export function createQuestionChannel({ which, options, begun, again, ...shown }
   return {
     name: options.channel,
     async start(host, signal) {
-      const conversation = await host.conversation(which, { setup, ...options, ask })
+      const tell = format === 'text' ? tellOnStderr(setup.context) : undefined
+      const conversation = await host.conversation(which, { setup, ...options, ask, tell })
       state.conversation = conversation
       begun?.(conversation, host)
       signal.addEventListener('abort', () => conversation.cancel(), { once: true })

@@ -22,8 +22,11 @@ function streamJson({ out }: Screen): Render {
 
 /** Returns one line of stream-json; that of `done` names the use of the window, if that is known, and what proves the answer's claims. */
 export function streamLine(event: AgentEvent, context?: ContextUse, proof: readonly ClaimMark[] = []): string {
-  if (event.type !== 'done') return `${JSON.stringify(event)}\n`
-  return `${JSON.stringify({ ...event, ...(context?.window === undefined ? {} : { context }), ...(proof.length > 0 ? { proof } : {}) })}\n`
+  return `${JSON.stringify(event.type === 'done' ? { ...event, ...known({ context, proof }) } : event)}\n`
+}
+
+function known({ context, proof = [] }: Pick<RunSummary, 'context' | 'proof'>) {
+  return { ...(context?.window !== undefined && { context }), ...(proof.length > 0 && { proof }) }
 }
 
 /** Returns what the turn took, for programs; docs/json.md. */
@@ -33,10 +36,8 @@ function spentIn({ usage = { inputTokens: 0, outputTokens: 0 }, model, durationM
 }
 
 function oneJson({ out }: Screen): Render {
-  const seen: { result?: string; tools: { name: string; status?: string }[]; errors: { code: string; message: string }[] } = {
-    tools: [],
-    errors: [],
-  }
+  type Seen = { result?: string; tools: { name: string; status?: string }[]; errors: { code: string; message: string }[] }
+  const seen: Seen = { tools: [], errors: [] }
   const ids: string[] = []
   return {
     show(event) {
@@ -50,11 +51,10 @@ function oneJson({ out }: Screen): Render {
       else if (event.type === 'done' && event.result !== undefined) seen.result = event.result
     },
     end(summary) {
-      const { ending, exitCode, runId, conversationId, context, proof = [], more = {} } = summary
-      const { result, tools, errors } = seen
-      out.write(
-        `${JSON.stringify({ result: result ?? null, ending: ending.code, stopReason: ending.stop, message: ending.message, exitCode, runId, conversationId, ...spentIn(summary), tools, errors, ...(context?.window === undefined ? {} : { context }), ...(proof.length > 0 ? { proof } : {}), ...more })}\n`,
-      )
+      const { ending, exitCode, runId, conversationId, more } = summary
+      const { result = null, tools, errors } = seen
+      const end = { result, ending: ending.code, stopReason: ending.stop, message: ending.message, exitCode, runId, conversationId }
+      out.write(`${JSON.stringify({ ...end, ...spentIn(summary), tools, errors, ...known(summary), ...more })}\n`)
     },
   }
 }

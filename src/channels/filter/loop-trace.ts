@@ -33,22 +33,20 @@ export function traceResult(
   trace(event, `${name}: ${text}`)
 }
 
-export type LoopTalk = { asked(question: string): void; answered(answer: string): void; end(): void }
-
 /**
  * Records question and answer of an external loop: no run of ours writes them, so they become session lines like those of any other
  * program.
  */
-export function createLoopTalk(setup: CliSetup, { paths }: AgentProfile): LoopTalk {
+export function createLoopTalk(setup: CliSetup, { paths }: AgentProfile) {
   const trace = traceOf(setup)
   const lines: { role: string; content: string }[] = []
   const keep = (role: string, content: string) => lines.push({ role, content: setup.redactor.text(content) })
   return {
-    asked(question) {
+    asked(question: string) {
       trace('user_input', question)
       keep('user', question)
     },
-    answered(answer) {
+    answered(answer: string) {
       trace('llm_response', answer)
       keep('assistant', answer)
     },

@@ -4,9 +4,8 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { readConfigFile } from '../../config/text/read-toml-file.ts'
 import { FailureError } from '../../host/failure.ts'
-import { nearest } from '../../kit/text.ts'
-
-export type SystemText = { readonly text: string /** The file with the text. */; readonly file?: string }
+import { attempt } from '../../kit/errors.ts'
+import { didYouMean } from '../../kit/text.ts'
 
 /** Longer than any path. */
 const longestPath = 4096
@@ -17,40 +16,24 @@ type TextPlace = Readonly<Record<'cwd' | 'home', string>> & { /** The flag that 
  * Reads an existing file (a pipe too: `-s <(cat a b)`); any other value is the text. A missing path is an error: one word that begins with
  * /, ./, ../ or ~/, or ends in .md, .txt or, for a schema, .json. @throws FailureError `usage` for a missing path, a folder, or an unreadable file
  */
-export function systemTextOf(given: string, { cwd, home, flag = '-s' }: TextPlace): SystemText {
+export function systemTextOf(given: string, { cwd, home, flag = '-s' }: TextPlace): { readonly text: string; readonly file?: string } {
   const wrong = (what: string) => new FailureError('usage', `${flag} "${given}"${what}`)
   if (given.includes('\n') || given.length > longestPath) return { text: given }
   const path = resolve(cwd, given.startsWith('~/') ? `${home}${given.slice(1)}` : given)
-  const kind = kindOf(path, given)
-  if (kind === 'file') {
+  const found = given.trim() === '' ? undefined : attempt(() => statSync(path))
+  if (found?.isFIFO()) return { text: readFileSync(path, 'utf8'), file: path }
+  if (found && !found.isDirectory()) {
     const read = readConfigFile(path)
     if (read.state === 'text') return { text: read.text, file: path }
     throw wrong(`: this file ${read.state === 'missing' ? 'does not exist any more' : read.why}`)
   }
-  if (kind === 'pipe') return { text: readFileSync(path, 'utf8'), file: path }
-  if (kind === 'folder') throw wrong(' is a folder; name a file in it')
+  if (found && given.includes('/')) throw wrong(' is a folder; name a file in it')
   const looksLikeFile = flag === '-s' ? /^(~|\.{0,2})\/|\.(md|txt)$/ : /^(~|\.{0,2})\/|\.json$/
   if (!looksLikeFile.test(given) || /\s/.test(given)) return { text: given }
   throw wrong(` looks like a file, and there is none${meant(path)}; a text that only looks so can end in a space`)
 }
 
-function kindOf(path: string, given: string): 'file' | 'pipe' | 'folder' | 'none' {
-  if (given.trim() === '') return 'none'
-  try {
-    const stat = statSync(path)
-    if (stat.isDirectory()) return given.includes('/') ? 'folder' : 'none'
-    return stat.isFIFO() ? 'pipe' : 'file'
-  } catch {
-    return 'none'
-  }
-}
-
 function meant(path: string): string {
-  const folder = dirname(path)
-  try {
-    const near = nearest(basename(path), readdirSync(folder))
-    return near === undefined ? '' : `; did you mean "${near}"?`
-  } catch {
-    return `: the folder ${folder} does not exist`
-  }
+  const names = attempt(() => readdirSync(dirname(path)))
+  return names ? didYouMean(basename(path), names) : `: the folder ${dirname(path)} does not exist`
 }

@@ -23,7 +23,7 @@ export function backendOf({ config }: CliSetup, flag: string = config.tools.back
 
 type ToolBackend = Config['tools']['backend']
 
-export type BackendRun = {
+type BackendRun = {
   readonly setup: CliSetup
   /** The caller handles `native`, which is an ordinary turn with the tools of `parseToolsOption`. */
   readonly backend: Exclude<ToolBackend, 'native'>
@@ -55,9 +55,11 @@ export async function runBackend(run: BackendRun): Promise<BackendEnd> {
   const { setup, backend, message, system, tools } = run
   const { config, context } = setup
   const script = scriptOf(backend)
-  const child = Bun.spawn([bashFor(run), script, '-', system, tools, String(config.limits.maxToolRounds)], {
+  const bash = Bun.which('bash', { PATH: context.env.PATH ?? '' })
+  if (bash === null) throw new FailureError('error', `--tool-backend ${backend}: bash is missing; install it, or use --tool-backend native`)
+  const child = Bun.spawn([bash, script, '-', system, tools, String(config.limits.maxToolRounds)], {
     cwd: context.cwd,
-    env: { ...defined(context.env), ...scriptVariables(run) },
+    env: { ...context.env, ...scriptVariables(run) },
     stdin: new Blob([message]),
     stdout: 'pipe',
     stderr: 'pipe',
@@ -80,14 +82,8 @@ async function forward(stream: ReadableStream<Uint8Array>, write: (text: string)
   for await (const piece of stream) write(decoder.decode(piece, { stream: true }))
 }
 
-function bashFor({ setup: { context }, backend }: BackendRun): string {
-  const bash = Bun.which('bash', { PATH: context.env.PATH ?? '' })
-  if (bash !== null) return bash
-  throw new FailureError('error', `--tool-backend ${backend}: bash is missing; install it, or use --tool-backend native`)
-}
-
 /** Returns the variables for the script and the `tool run` calls it makes: the configuration as resolved here. */
-function scriptVariables({ setup, backend, agent, model, sandbox }: BackendRun): { readonly [name: string]: string } {
+function scriptVariables({ setup, backend, agent, model, sandbox }: BackendRun): Environment {
   const { config, context, paths } = setup
   const { security, workspaceDir } = config
   return {
@@ -99,7 +95,7 @@ function scriptVariables({ setup, backend, agent, model, sandbox }: BackendRun):
     BRAIDCLAW_TOOLS_ENV: JSON.stringify(config.tools.env),
     TOOL_LOOP_AGENT: agent,
     TOOL_LOOP_QUIET: '1',
-    ...(sandbox ? { TOOL_LOOP_SANDBOX: sandbox } : {}),
+    ...(sandbox && { TOOL_LOOP_SANDBOX: sandbox }),
     ...providerVariables(setup, context.env),
     // As typed it may name one of our providers, which only we know; llm knows its own models.
     ...(model === undefined ? {} : { TOOL_LOOP_MODEL: backend === 'llm' ? model : config.defaultModel }),
@@ -107,20 +103,17 @@ function scriptVariables({ setup, backend, agent, model, sandbox }: BackendRun):
 }
 
 /** Returns the configured model for the bash loop, which supports two wire formats. Other providers are left to the usual variables. */
-function providerVariables({ config }: CliSetup, env: Environment): { readonly [name: string]: string } {
+function providerVariables({ config }: CliSetup, env: Environment): Environment {
   const found = providerNamed(config, config.defaultProvider)
   if (found?.kind !== 'anthropic' && found?.kind !== 'openai-compatible') return {}
-  const key = found.apiKeyEnv ? env[found.apiKeyEnv] : undefined
-  const names =
-    found.kind === 'anthropic'
-      ? { wire: 'messages', url: 'ANTHROPIC_BASE_URL', key: 'ANTHROPIC_API_KEY' }
-      : { wire: 'chat', url: 'OPENAI_BASE_URL', key: 'OPENAI_API_KEY' }
+  const key = found.apiKeyEnv && env[found.apiKeyEnv]
+  const [wire, vendor] = found.kind === 'anthropic' ? ['messages', 'ANTHROPIC'] : ['chat', 'OPENAI']
   return {
-    TOOL_LOOP_WIRE: names.wire,
+    TOOL_LOOP_WIRE: wire,
     TOOL_LOOP_CONFIGURED_MODEL: config.defaultModel,
-    ...(found.baseUrl ? { [names.url]: found.baseUrl } : {}),
-    ...(key ? { [names.key]: key } : {}),
-    ...(found.maxOutputTokens ? { TOOL_LOOP_MAX_TOKENS: String(found.maxOutputTokens) } : {}),
+    ...(found.baseUrl && { [`${vendor}_BASE_URL`]: found.baseUrl }),
+    ...(key && { [`${vendor}_API_KEY`]: key }),
+    ...(found.maxOutputTokens && { TOOL_LOOP_MAX_TOKENS: String(found.maxOutputTokens) }),
   }
 }
 
@@ -134,21 +127,13 @@ function scriptOf(backend: string): string {
   throw new FailureError('error', `--tool-backend ${backend}: its script is not there; looked for ${places.join(', ')}`)
 }
 
-function defined(env: Environment): { [name: string]: string } {
-  return Object.fromEntries(Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
-}
-
-export type Loop = {
-  readonly setup: CliSetup
+type Loop = Pick<BackendRun, 'setup' | 'system' | 'model' | 'sandbox'> & {
   /** Written as in the flag --tool-backend. */
   readonly backend?: string | undefined
   /** A flag that an external loop does not support. */
   readonly odd?: string | undefined
-  readonly model?: string | undefined
-  readonly sandbox?: SandboxKind | undefined
   readonly agentProfile: AgentProfile
   readonly prompt: string
-  readonly system: string
   readonly tools?: string | undefined
 }
 
@@ -165,17 +150,7 @@ export async function runExternalLoop({ setup, agentProfile, prompt, tools, odd,
   const talk = createLoopTalk(setup, agentProfile)
   talk.asked(prompt)
   using _end = atEnd(() => talk.end())
-  const { system, model, sandbox } = asked
-  const { code, text, cancelled } = await runBackend({
-    setup,
-    backend,
-    message: prompt,
-    system,
-    tools,
-    agent: agentProfile.id,
-    model,
-    sandbox,
-  })
+  const { code, text, cancelled } = await runBackend({ ...asked, setup, backend, message: prompt, tools, agent: agentProfile.id })
   if (cancelled) return setup.context.exitCodeOf('cancelled')
   if (code === 0) talk.answered(text.replace(/\n$/, ''))
   if (text !== '') setup.context.process.stdout.data(text.endsWith('\n') ? text : `${text}\n`)

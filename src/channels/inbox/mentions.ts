@@ -124,7 +124,7 @@ function completePath(text: string, { seen, files }: Walk): readonly string[] {
   const wanted = text.toLowerCase()
   for (const path of seen) {
     const lower = path.toLowerCase()
-    const [at, name] = [lower.lastIndexOf(wanted), lower.lastIndexOf('/', lower.length - 2) + 1]
+    const [at, name] = [lower.lastIndexOf(wanted), nameAt(lower)]
     if (at >= 0) ranks[lower.startsWith(wanted) || at === name ? 0 : at > name ? 1 : 2]?.push(path)
   }
   const shown: string[] = []
@@ -135,6 +135,11 @@ function completePath(text: string, { seen, files }: Walk): readonly string[] {
   return shown
 }
 
+/** Returns where the last name of a path begins. */
+function nameAt(path: string): number {
+  return path.lastIndexOf('/', path.length - 2) + 1
+}
+
 /** Walks a large folder in steps, over several calls, so that it never holds up the keyboard. */
 function goOn(walk: Walk): void {
   const now = performance.now()
@@ -143,11 +148,6 @@ function goOn(walk: Walk): void {
     const { value, done } = walk.steps.next()
     if (done || walk.seen.size >= mostPaths) Object.assign(walk, { steps: undefined, ended: now })
     // Adds the folders above it too.
-    for (
-      let path: string = value ?? '';
-      path !== '' && !walk.seen.has(path);
-      path = path.slice(0, path.lastIndexOf('/', path.length - 2) + 1)
-    )
-      walk.seen.add(path)
+    for (let path: string = value ?? ''; path !== '' && !walk.seen.has(path); path = path.slice(0, nameAt(path))) walk.seen.add(path)
   }
 }

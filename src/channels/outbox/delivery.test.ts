@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { until } from '../../../test/support/until.ts'
+import { deleteConversation } from '../../memory/conversations/delete-conversations.ts'
 import { createMemoryStage, type MemoryStage } from '../../memory/fixture.ts'
 import { createChannelStore } from '../../memory/recovery/channel-store.ts'
 import type { Log } from '../../runtime/port.ts'
@@ -160,6 +161,6 @@ test('of too many answers the oldest fail, of too many failed ones the oldest ar
   const states = store.unsent()
   expect([states.filter(({ failed }) => failed === 0).length, states.filter(({ failed }) => failed === 1).length]).toEqual([1_000, 100])
   expect(states.find(({ failed }) => failed === 0)?.text).toBe('105')
-  stage.memory.conversations.delete('c200', () => {})
+  deleteConversation(stage.memory.store, 'c200', () => {})
   expect(store.unsent().map(({ text }) => text)).not.toContain('200')
 })

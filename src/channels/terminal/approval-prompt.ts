@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process'
 import { closeSync, constants, openSync, read, readSync } from 'node:fs'
 import type { Environment } from '../../host/api.ts'
-import { atEnd } from '../../kit/errors.ts'
+import { atEnd, attempt } from '../../kit/errors.ts'
 import { escapeHidden } from '../../kit/escape.ts'
 import type { JsonObject } from '../../kit/json.ts'
 import { cut, flat, visible } from '../../kit/text.ts'
@@ -91,9 +91,7 @@ export function createAskLine(
     if (signal?.aborted) return undefined
     if (!keepTypedAhead) forgetTypedAhead(fd)
     write(question)
-    state.reading ??= readLine(fd).finally(() => {
-      state.reading = undefined
-    })
+    state.reading ??= readLine(fd).finally(() => delete state.reading)
     const takenBack = new Promise<undefined>((resolve) => signal?.addEventListener('abort', () => resolve(undefined), { once: true }))
     const line = await Promise.race([state.reading, takenBack])
     // The terminal itself echoed Enter.
@@ -116,25 +114,19 @@ function readLine(fd: number): Promise<string | undefined> {
 }
 
 function forgetTypedAhead(fd: number): void {
-  try {
+  // EAGAIN: no input was typed ahead.
+  attempt(() => {
     const waiting = openSync(`/proc/self/fd/${fd}`, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
     using _end = atEnd(() => closeSync(waiting))
     while (readSync(waiting, new Uint8Array(4096)) > 0);
-  } catch {
-    // EAGAIN: no input was typed ahead.
-  }
+  })
 }
 
-type Editing = {
-  readonly files: readonly string[]
-  /** VISUAL or EDITOR names the editor, as a command line of the shell. */
-  readonly env: Environment
-  /** The terminal; absent: the one on stdin. */
-  readonly fd?: number
-}
+type Editing = { readonly files: readonly string[]; readonly env: Environment; readonly fd?: number }
 
 /**
- * Runs the person's editor on the terminal and waits for its end; Ctrl-C belongs to the editor meanwhile.
+ * Runs the person's editor on the terminal and waits for its end; Ctrl-C belongs to the editor meanwhile. VISUAL or EDITOR names the editor,
+ * as a command line of the shell. Without `fd` the terminal is the one on stdin.
  * @returns the exit code; undefined when it could not be started or was killed by a signal
  */
 export function runEditor({ files, env, fd: given }: Editing): Promise<number | undefined> {

@@ -55,16 +55,10 @@ export async function askAboutChanges(question: ChangeQuestion): Promise<ChangeA
     if (answer.kind !== 'unclear')
       return state.revision ? { ...answer, revision: state.revision, note: partOf(set, state.revision) } : answer
     if (key === 'd') words = [...shown(unfolded), line]
-    else if (key === 's' && set.revise) {
-      const chosen = await chooseFiles({ set, ask, signal })
-      if (chosen) Object.assign(state, { revision: { ...state.revision, only: chosen } })
-      Object.assign(state, { set: revised(set, state.revision) })
-      words = [...shown(), line]
-    } else if (key === 'e' && set.revise) {
-      const edited = await editFiles({ set: state.set, ask })
-      if (edited.ok) Object.assign(state, { revision: withEdits(set, state.revision, edited.files) })
-      Object.assign(state, { set: revised(set, state.revision) })
-      words = edited.ok ? [...shown(), line] : [`${edited.message}\n`, line]
+    else if (/^[se]$/.test(key) && set.revise) {
+      const change = key === 's' ? await chooseFiles(question, state.revision) : await editFiles(state.set, set, state.revision, ask)
+      if (typeof change === 'object') Object.assign(state, { revision: change, set: revised(set, change) })
+      words = typeof change === 'string' ? [`${change}\n`, line] : [...shown(), line]
     } else {
       if (set.stage === 'proposed' && key !== '?') return { kind: 'no' }
       if (++state.misses >= patience || typed.includes('\n')) return undefined
@@ -87,11 +81,6 @@ function listed(paths: readonly string[]): string {
   return `${paths.slice(0, 20).map(visible).join(', ')}${more}`
 }
 
-function withEdits(set: ChangeSet, revision: Revision | undefined, files: ReadonlyMap<string, Uint8Array>): Revision {
-  const { only = set.changes.map(({ path }) => path), edited } = revision ?? {}
-  return { only, edited: new Map([...(edited ?? []), ...files]) }
-}
-
 function promptLine({ stage, revise }: ChangeSet): string {
   if (stage === 'proposed') return 'Approve? [y/N/a] '
   return revise ? 'Apply these changes? [y/N/s/e/d/a/?] ' : 'Apply these changes? [y/N/d/a/?] '
@@ -112,8 +101,7 @@ function help({ stage, revise }: ChangeSet): string {
 }
 
 /** Applies what the person chose and edited to a change set, so that the next question shows exactly what a yes applies. */
-function revised(set: ChangeSet, revision: Revision | undefined): ChangeSet {
-  if (revision === undefined) return set
+function revised(set: ChangeSet, revision: Revision): ChangeSet {
   const only = new Set(revision.only)
   const mine = (path: string) => revision.edited?.get(path)
   return {
@@ -127,21 +115,21 @@ function revised(set: ChangeSet, revision: Revision | undefined): ChangeSet {
   }
 }
 
-type Edited = { readonly ok: true; readonly files: ReadonlyMap<string, Uint8Array> } | { readonly ok: false; readonly message: string }
-
 const [mostFiles, mostBytes] = [20, 1024 * 1024]
 
 type Copy = { readonly path: string; readonly copy: string; readonly content: Uint8Array }
 
-/** Opens the new text of changed files in the person's editor, on copies in a private folder. `files` holds only what was changed. */
-async function editFiles({ set, ask }: { readonly set: ChangeSet; readonly ask: AskPerson }): Promise<Edited> {
-  const texts = set.changes.flatMap((change) => {
-    const content = change.after?.kind === 'file' ? set.content(change, 'after', mostBytes) : undefined
+/**
+ * Opens the new text of changed files in the person's editor, on copies in a private folder. `shown` is the change set as it is revised already.
+ * @returns the revision with what was changed in the editor, or a sentence that says why there is none
+ */
+async function editFiles(shown: ChangeSet, set: ChangeSet, revision: Revision | undefined, ask: AskPerson): Promise<Revision | string> {
+  const texts = shown.changes.flatMap((change) => {
+    const content = change.after?.kind === 'file' ? shown.content(change, 'after', mostBytes) : undefined
     return content !== undefined && textOf(content) !== undefined ? [{ path: change.path, content }] : []
   })
-  if (texts.length === 0) return { ok: false, message: 'the changes contain no new text to edit' }
-  if (texts.length > mostFiles)
-    return { ok: false, message: `${texts.length} files are too many for an editor, at most ${mostFiles}; choose some with s first` }
+  if (texts.length === 0) return 'the changes contain no new text to edit'
+  if (texts.length > mostFiles) return `${texts.length} files are too many for an editor, at most ${mostFiles}; choose some with s first`
   const folder = mkdtempSync(join(tmpdir(), 'braidclaw-edit-'))
   using _end = atEnd(() => rmSync(folder, { recursive: true, force: true }))
   const copies = texts.map(({ path, content }, at): Copy => ({ path, content, copy: join(folder, placeOf(path, at)) }))
@@ -150,9 +138,11 @@ async function editFiles({ set, ask }: { readonly set: ChangeSet; readonly ask: 
     writeFileSync(copy, content, { mode: 0o600 })
   }
   const code = await ask.edit(copies.map(({ copy }) => copy))
-  if (code !== 0) return { ok: false, message: `the editor ended with ${code ?? 'an error'}; nothing was taken over` }
-  const files = new Map(copies.flatMap(savedIn))
-  return files.size > 0 ? { ok: true, files } : { ok: false, message: 'nothing was edited' }
+  if (code !== 0) return `the editor ended with ${code ?? 'an error'}; nothing was taken over`
+  const files = copies.flatMap(savedIn)
+  if (files.length === 0) return 'nothing was edited'
+  const { only = set.changes.map(({ path }) => path), edited = [] } = revision ?? {}
+  return { only, edited: new Map([...edited, ...files]) }
 }
 
 /** Keeps the name, from which an editor knows the language; a number keeps two files apart. */
@@ -167,16 +157,11 @@ function savedIn({ path, copy, content }: Copy): readonly (readonly [string, Uin
   return Buffer.compare(saved, content) === 0 ? [] : [[path, saved]]
 }
 
-type FileChoice = { readonly set: ChangeSet; readonly ask: AskPerson; readonly signal: AbortSignal }
-
-/** Files that are chosen together. */
-type Unit = { readonly label: string; readonly paths: readonly string[] }
-
 /**
  * Lets the person choose which files of a change set are applied: units that only make sense as a whole are chosen as a whole.
- * @returns the chosen paths; undefined when the person went back
+ * @returns the revision with the chosen paths; undefined when the person went back
  */
-async function chooseFiles({ set, ask, signal }: FileChoice): Promise<readonly string[] | undefined> {
+async function chooseFiles({ set, ask, signal }: ChangeQuestion, revision?: Revision): Promise<Revision | undefined> {
   const units = unitsOf(set)
   const list = units.map(({ label }, at) => `${String(at + 1).padStart(4)}  ${label}\n`).join('')
   let words = `${list}Which to apply? Numbers such as 1,3-5; Enter goes back: `
@@ -184,17 +169,17 @@ async function chooseFiles({ set, ask, signal }: FileChoice): Promise<readonly s
     const typed = await ask(words, signal)
     if (typed === undefined || typed.trim() === '') return undefined
     const numbers = readNumbers(typed, units.length)
-    if (typeof numbers !== 'string') return withFolders(set, new Set(units.flatMap(({ paths }, at) => (numbers.has(at + 1) ? paths : []))))
+    if (typeof numbers !== 'string')
+      return { ...revision, only: withFolders(set, new Set(units.flatMap(({ paths }, at) => (numbers.has(at + 1) ? paths : [])))) }
     words = `${numbers}\nWhich to apply? `
   }
 }
 
 /** A renamed file is one unit, and so is a git directory: a part of it would be a damaged repository. */
-function unitsOf(set: ChangeSet): readonly Unit[] {
+function unitsOf(set: ChangeSet) {
   const units = new Map<string, FileDiff[]>()
   for (const diff of fileDiffs(set)) {
-    const repository = gitDirectoryOf(diff.path)
-    const key = repository ?? diff.path
+    const key = gitDirectoryOf(diff.path) ?? diff.path
     units.set(key, [...(units.get(key) ?? []), diff])
   }
   return [...units].map(([key, diffs]) => {

@@ -4,7 +4,7 @@ import type { ClaimMark } from '../../host/contract/claim-mark.ts'
 import { escapeHidden } from '../../kit/escape.ts'
 import { flat } from '../../kit/text.ts'
 import type { AgentEvent, ContextUse, Ending, Usage } from '../../runtime/event.ts'
-import type { Printer } from './printer.ts'
+import type { Printed, Printer } from './printer.ts'
 
 export type OutputFormat = 'text' | 'json' | 'stream-json'
 
@@ -47,7 +47,7 @@ export type Screen = {
  * complete: its reader could not tell half a reply from an answer.
  */
 export function createRender({ out, err, color, terminal, showOutput }: Screen): Render {
-  const dim = (line: string) => err.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)
+  const dim = (line: string) => err.write(dimmed(line, color, '\n'))
   /** `ahead` is the text already shown but not yet complete. */
   const state = { ahead: '', column: 0 }
   const say = (print: (words: string) => void, words: string) => {
@@ -77,11 +77,19 @@ export function createRender({ out, err, color, terminal, showOutput }: Screen):
       if (event.type === 'tool_use') dim(`· ${oneLine(event.toolName || '(no name)')} ${oneLine(JSON.stringify(event.input))}`)
       else if (event.type === 'tool_result' && event.status === 'failed') dim(`✗ ${oneLine(String(event.output ?? ''))}`)
       else if (showOutput && event.type === 'tool_result') err.write(`${event.output}\n`)
-      else if (event.type === 'error')
-        err.write(`${event.code === 'context.trimmed' ? 'note' : event.recoverable ? 'warning' : 'error'}: ${event.message}\n`)
+      else if (event.type === 'error') err.write(errorLine(event))
     },
     end: () => {},
   }
+}
+
+export function errorLine({ code, recoverable, message }: Extract<AgentEvent, { type: 'error' }>): string {
+  return `${code === 'context.trimmed' ? 'note' : recoverable ? 'warning' : 'error'}: ${message}\n`
+}
+
+/** Returns the words in a darker tone; without `color` as they are. */
+export function dimmed(words: string, color: boolean, end = ''): Printed {
+  return color ? [{ mark: 'dim' }, words, { mark: 'normal' }, end] : `${words}${end}`
 }
 
 /** Shortens foreign text to one line, so that a name cannot look like a separate line. */

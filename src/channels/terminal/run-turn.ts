@@ -11,7 +11,7 @@ import { atTerminal, tellOnStderr } from './audience.ts'
 import type { CliContext, CliSetup } from './context.ts'
 import type { Folds } from './markdown/terminal-render.ts'
 import { wantsColor } from './printer.ts'
-import { createRender, type OutputFormat, type Render, type Screen } from './render.ts'
+import { createRender, dimmed, type OutputFormat, type Render, type Screen } from './render.ts'
 import { onInterrupt } from './signals.ts'
 import type { StatusLine } from './status-line.ts'
 import { isTerminal } from './tty.ts'
@@ -112,7 +112,7 @@ function showsStatus({ env }: CliContext, { color }: Screen): boolean {
 
 /** Writes what only a person reads below the answer; a program has it in JSON. */
 function sayBelow({ process: { stderr } }: CliContext, { color }: Screen, lines: readonly (string | undefined)[]): void {
-  for (const line of lines) if (line) stderr.write(color ? [{ mark: 'dim' }, line, { mark: 'normal' }, '\n'] : `${line}\n`)
+  for (const line of lines) if (line) stderr.write(dimmed(line, color, '\n'))
 }
 
 /** Writes one line to stderr when the answer alone would hide a problem. */

@@ -106,10 +106,17 @@ export function statusText(what: string, seconds: number, columns: number, facts
 /** Wide characters take two columns. */
 export function cutTo(text: string, columns: number): string {
   if (Bun.stringWidth(text) <= columns) return text
-  const segments: string[] = []
+  return columns < 1 ? '' : `${beginningOf(text, columns - 1)}…`
+}
+
+/** Returns the beginning of the text that fits into so many columns. */
+export function beginningOf(text: string, columns: number): string {
+  if (Bun.stringWidth(text) <= columns) return text
+  const state = { text: '', width: 0 }
   for (const { segment } of new Intl.Segmenter().segment(text)) {
-    if (Bun.stringWidth(`${segments.join('')}${segment}…`) > columns) break
-    segments.push(segment)
+    state.width += Bun.stringWidth(segment)
+    if (state.width > columns) break
+    state.text += segment
   }
-  return columns < 1 ? '' : `${segments.join('')}…`
+  return state.text
 }

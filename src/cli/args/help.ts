@@ -11,18 +11,13 @@ const width = 80
 
 /** Returns the first page: it fits a terminal of 24 lines, and each name in it is a command. */
 export function firstPage(): string {
-  const groups = Object.entries(everyday).map(([title, rows]) => [title, ...rows.map(firstRow('  '))].join('\n'))
-  return page([
-    `BraidClaw ${version}: an agent that acts only as your rules allow`,
-    groups.join('\n'),
-    further.map(firstRow('')).join('\n'),
+  const line = ([head, meaning]: HelpRow) => head.padEnd(30) + meaning
+  const groups = Object.entries(everyday).flatMap(([title, rows]) => [
+    title,
+    ...rows.map(([head, meaning]) => line([`  ${head}`, meaning])),
   ])
+  return page([`BraidClaw ${version}: an agent that acts only as your rules allow`, groups.join('\n'), further.map(line).join('\n')])
 }
-
-const firstRow =
-  (indent: string) =>
-  ([head, meaning]: HelpRow): string =>
-    `${(indent + head).padEnd(30)}${meaning}`
 
 const everyday: { readonly [title: string]: readonly HelpRow[] } = {
   TALK: [
@@ -104,15 +99,8 @@ async function commandHelp({ name, about }: Runnable, { flags = {}, args = {}, .
     block('USAGE', [...usage, `braidclaw ${name} --help`]),
     wrapped('', about),
     ...(details === undefined ? [] : [wrapped('', details)]),
-    table('FLAGS', [...Object.entries(flags).map(([flag, row]) => flagRow(flag, row)), helpRow, dashesRow]),
-    ...(Object.keys(args).length > 0
-      ? [
-          table(
-            'ARGUMENTS',
-            Object.entries(args).map(([arg, row]) => argumentRow(arg, row)),
-          ),
-        ]
-      : []),
+    table('FLAGS', [...Object.entries(flags).map(flagRow), helpRow, dashesRow]),
+    ...(Object.keys(args).length > 0 ? [table('ARGUMENTS', Object.entries(args).map(argumentRow))] : []),
     exitBlock([0, 1, 2, ...(command.exits ?? [])]),
   ])
 }
@@ -122,31 +110,25 @@ type HelpRow = readonly [head: string, meaning: string]
 const helpRow: HelpRow = ['-h  --help', 'Print this help and exit']
 const dashesRow: HelpRow = ['    --', 'The words after it are not flags, whatever they begin with']
 
-function flagRow(name: string, flag: Flag): HelpRow {
+function flagRow([name, flag]: readonly [string, Flag]): HelpRow {
   const many = flag.type !== 'boolean' && flag.many ? '...' : ''
+  const short = flag.short === undefined ? '  ' : `-${flag.short}`
   const long = flag.also === undefined ? '' : `, or ${spelled(name)}`
-  return [
-    `${flag.short === undefined ? '  ' : `-${flag.short}`} [${spelled(flag.also ?? name)}]${many}`,
-    `${flag.about}${long}${limits(flag)}`,
-  ]
+  return [`${short} [${spelled(flag.also ?? name)}]${many}`, `${flag.about}${long}${limits(flag)}`]
 }
 
 function limits(flag: Flag): string {
+  const values = flag.type === 'choice' ? flag.values.join('|') : ''
   const said = [
-    ...(flag.type === 'choice' ? [choices(flag.values)] : []),
+    // Many values may be broken over several lines.
+    ...(values === '' ? [] : [values.length > width / 2 ? values.replaceAll('|', ' | ') : values]),
     ...(flag.type !== 'boolean' && flag.default !== undefined ? [`default = ${flag.default}`] : []),
     ...(flag.setting === undefined ? [] : [`instead of ${flag.setting}`]),
   ]
   return said.length === 0 ? '' : ` [${said.join(', ')}]`
 }
 
-/** Many values may be broken over several lines. */
-function choices(values: readonly string[]): string {
-  const all = values.join('|')
-  return all.length > width / 2 ? values.join(' | ') : all
-}
-
-function argumentRow(name: string, { about, optional, many }: Argument): HelpRow {
+function argumentRow([name, { about, optional, many }]: readonly [string, Argument]): HelpRow {
   return [many ? `${name}...` : optional ? `[${name}]` : name, about]
 }
 
@@ -163,28 +145,22 @@ async function usageInRoot(list: List, row: Listed): Promise<string> {
   return `braidclaw ${row.name} ${words.join('|')} ...`
 }
 
-function commandTable(rows: List): string {
-  return table(
-    'COMMANDS',
-    rows.map(({ name, about }) => [lastWord(name), about]),
-  )
+function commandTable(list: List): string {
+  const rows = list.map(({ name, about }): HelpRow => [lastWord(name), about])
+  return table('COMMANDS', rows)
 }
 
 function exitBlock(codes: NonNullable<AnyCommand['exits']>): string {
   const own = new Map(codes.map((code) => (typeof code === 'number' ? [code, undefined] : code)))
-  const shown = exitCodeHelp.filter(([code]) => own.has(code))
-  return table(
-    'EXIT CODES',
-    shown.map(([code, meaning]) => [String(code).padStart(3), own.get(code) ?? meaning]),
-  )
+  const known = exitCodeHelp.filter(([code]) => own.has(code))
+  const rows = known.map(([code, meaning]): HelpRow => [String(code).padStart(3), own.get(code) ?? meaning])
+  return table('EXIT CODES', rows)
 }
 
 function table(title: string, rows: readonly HelpRow[]): string {
   const column = Math.max(...rows.map(([head]) => head.length)) + 2
-  return block(
-    title,
-    rows.map(([head, meaning]) => wrapped(head.padEnd(column), meaning, 2)),
-  )
+  const lines = rows.map(([head, meaning]) => wrapped(head.padEnd(column), meaning, 2))
+  return block(title, lines)
 }
 
 function block(title: string, lines: readonly string[]): string {
@@ -263,6 +239,7 @@ const picture = '--image FILE'
 const filter = 'a flag of the filter: braidclaw "question" (docs/filter.md)'
 const ofFilter = Object.fromEntries('-x --extract --xl --schema -o --option -t -u --attachment'.split(' ').map((flag) => [flag, filter]))
 const system = '-s, a system prompt: a text, or a file'
+const noColor = 'NO_COLOR=1 in the environment'
 
 /** Lists the flags of turns. */
 const strangeFlags: Hints = {
@@ -276,11 +253,7 @@ const strangeFlags: Hints = {
   ...{ '--yolo': level, '--full-auto': level, '-y': '--auto', '--yes': '--auto', '--dangerously-skip-permissions': level },
   ...{ '--permission-mode': '--autonomy LEVEL', '--ask-for-approval': '--autonomy LEVEL', '--provider': model },
   ...{ '--cd': '-C DIR', '--cwd': '-C DIR', '--dir': '-C DIR', '-d': '-C DIR', '-r': '--resume CONVERSATION' },
-  ...{
-    '-V': '-v, or --version',
-    '--no-color': 'NO_COLOR=1 in the environment',
-    '--color': 'NO_COLOR=1 in the environment switches it off',
-  },
+  ...{ '-V': '-v, or --version', '--no-color': noColor, '--color': `${noColor} switches it off` },
   ...{ '--verbose': 'BRAIDCLAW_LOG_LEVEL=debug', '--debug': 'BRAIDCLAW_LOG_LEVEL=debug', '--api-key': 'braidclaw onboard keeps a key' },
 }
 
@@ -299,10 +272,7 @@ const shown = ['max_tool_rounds', 'max_same_results', 'shell_timeout_s', 'shell_
 
 /** Formats, for example, `max_tool_rounds 100, shell_timeout_s 120, …`. */
 export function limitsHelp(): string {
-  const rows = Object.entries(limitRows).filter(([key]) => shown.includes(key))
-  return `Limits, all of them keys of [limits] in config.toml ("braidclaw config show" prints those in force): ${rows.map(limitOf).join(', ')}. A turn that reaches one says which it was.`
-}
-
-function limitOf([key, row]: readonly [key: string, row: Row]): string {
-  return `${key} ${defaultOf(row) ?? row.absent}`
+  const rows = Object.entries<Row>(limitRows).filter(([key]) => shown.includes(key))
+  const limits = rows.map(([key, row]) => `${key} ${defaultOf(row) ?? row.absent}`).join(', ')
+  return `Limits, all of them keys of [limits] in config.toml ("braidclaw config show" prints those in force): ${limits}. A turn that reaches one says which it was.`
 }

@@ -174,11 +174,8 @@ export function conversationOf(
   return session?.() ?? { kind: 'latest' }
 }
 
-export function acceptance({
-  acceptAltered = false,
-  sandbox,
-}: Pick<TurnFlags, 'acceptAltered' | 'sandbox'>): Pick<ConversationRequest, 'acceptAltered' | 'sandbox'> {
-  return { ...(acceptAltered ? { acceptAltered } : {}), ...(sandbox ? { sandbox } : {}) }
+export function acceptance({ acceptAltered, sandbox }: Pick<TurnFlags, 'acceptAltered' | 'sandbox'>) {
+  return { acceptAltered, sandbox }
 }
 
 export function formatOf({ json = false, outputFormat }: Pick<TurnFlags, 'json' | 'outputFormat'>): OutputFormat {
@@ -198,13 +195,10 @@ export type MessageSource = {
 }
 
 /** @returns undefined when there are no words and stdin is a terminal. @throws CliExit 2 when there is no text to answer */
-export async function messageOf(
-  { message, advice, isOptional, binary }: MessageSource,
-  { process: { stderr } }: CliContext,
-): Promise<string | undefined> {
+export async function messageOf({ message, advice, isOptional, binary }: MessageSource, context: CliContext): Promise<string | undefined> {
   const kind = stdinKind()
   if (message === undefined && kind === 'terminal') return isOptional ? '' : undefined
-  const options = { patient: message === undefined, tell: (line: string) => stderr.write(`${line}\n`), binary }
+  const options = { patient: message === undefined, tell: (line: string) => context.process.stderr.write(`${line}\n`), binary }
   const piped = kind === 'data' ? await (await import('../../channels/terminal/input-stream.ts')).readStdin(options) : ''
   const whole = [message ?? '', piped.trimEnd()].filter((text) => text.trim() !== '').join('\n\n')
   if (whole !== '' || isOptional) return whole

@@ -4,7 +4,7 @@ import { autocomplete, cancel, intro, log, outro, password, select, text } from 
 import type { Printer } from '../../channels/terminal/printer.ts'
 import { editorStream } from '../../channels/terminal/screen/line-reader.ts'
 import { isKey } from '../../config/keys-file.ts'
-import { knownProvider, type Proposal } from '../../config/known-providers.ts'
+import { knownProvider, type Proposal, webAddress } from '../../config/known-providers.ts'
 import type { Environment } from '../../host/api.ts'
 import { ranked } from '../../host/setup/found-models.ts'
 import { escapeHidden as safe } from '../../kit/escape.ts'
@@ -34,8 +34,6 @@ export type Asking = {
   readonly answers: Answers
   /** The servers of this machine that answer now, and how many models they have. */
   readonly running: ReadonlyMap<string, number>
-  /** Tells whether the key in this variable comes from the file of keys, where another may replace it. */
-  readonly isStored: (variable: string) => boolean
   /** Returns the name of the provider's table in the configuration. */
   readonly nameFor: (proposal: Proposal) => string
   /** Asks the server of a candidate for its models. */
@@ -72,7 +70,8 @@ export async function askForProvider(asking: Asking): Promise<Candidate | undefi
   let asksAddress = proposal.apiKeyEnv === undefined && !asking.running.has(chosen)
   for (;;) {
     if (asksAddress) {
-      const baseUrl = (await prompts.write('What is its address?', isAddress, proposal.baseUrl)).replace(/\/+$/, '')
+      const baseUrl = webAddress(await prompts.write('What is its address?', isAddress, proposal.baseUrl))
+      if (baseUrl === undefined) continue
       answers.addresses.set(chosen, baseUrl)
       proposal = { ...proposal, baseUrl }
     }
@@ -119,12 +118,6 @@ function draftOf(name: string, { env, answers }: Asking): Proposal {
   return { ...known, baseUrl: answers.addresses.get(name) ?? known.baseUrl, because: '' }
 }
 
-async function withKey(proposal: Proposal, asking: Asking): Promise<Candidate> {
-  if (proposal.apiKeyEnv === undefined) return { proposal }
-  const { name, value } = await askForKey(proposal.apiKeyEnv, asking)
-  return { proposal: { ...proposal, apiKeyEnv: name }, ...(value === undefined ? {} : { key: { name, value } }) }
-}
-
 /** Returns no models when nobody can say which there are: the key is not set here, or the server has no list. */
 async function listModels(candidate: Candidate, { prompts, env, models }: Asking): Promise<Models> {
   const { apiKeyEnv } = candidate.proposal
@@ -147,23 +140,26 @@ async function withModel({ proposal, key }: Candidate, models: readonly ServerMo
 }
 
 /** Asks only when the usual variable is not set, or its key was refused. */
-async function askForKey(usual: string, asking: Asking): Promise<{ readonly name: string; readonly value?: string }> {
-  const { env, prompts, answers, isStored } = asking
+async function withKey(proposal: Proposal, { env, prompts, answers }: Asking): Promise<Candidate> {
+  const { apiKeyEnv: usual } = proposal
+  if (usual === undefined) return { proposal }
   const isRefused = answers.refused.has(usual)
   const typed = answers.keys.get(usual)
-  if (!isRefused && (env[usual] || typed)) return { name: usual, value: env[usual] ? undefined : typed }
+  if (!isRefused && env[usual]) return { proposal }
+  if (!isRefused && typed) return { proposal, key: { name: usual, value: typed } }
   const question = isRefused ? `${usual} was refused. Where is the right key?` : `${usual} is not set. Where is the key?`
   const how = await prompts.choose(question, [
     { value: 'type', label: 'I paste it now', hint: 'kept in ~/.braidclaw/keys.env, which only you can read' },
     { value: 'name', label: 'In an environment variable', hint: 'you say which' },
   ])
-  if (how === 'name') return { name: await prompts.write('What is the variable called?', isVariable, usual) }
+  if (how === 'name')
+    return { proposal: { ...proposal, apiKeyEnv: await prompts.write('What is the variable called?', isVariable, usual) } }
   const value = await askHidden(prompts)
   // A variable of the environment counts more than a stored key of that name.
-  const name = env[usual] && !isStored(usual) ? `OWN_${usual}` : usual
+  const name = isExported(usual) ? `OWN_${usual}` : usual
   answers.refused.delete(name)
   answers.keys.set(name, value)
-  return { name, value }
+  return { proposal: { ...proposal, apiKeyEnv: name }, key: { name, value } }
 }
 
 /** Reads a key without showing it. */
@@ -171,18 +167,18 @@ export function askHidden(prompts: Prompts): Promise<string> {
   return prompts.writeHidden('The key', (key) => (isKey(key) ? undefined : 'A key is one word, without spaces and quotes'))
 }
 
+/** Tells whether the variable is set outside of the keys file; the environment of a context holds both. */
+export function isExported(name: string): boolean {
+  return Boolean(process.env[name])
+}
+
 function isVariable(name: string): string | undefined {
-  return new RegExp(forms.variable.pattern).test(name)
-    ? undefined
-    : 'The NAME of a variable, such as OPENAI_API_KEY, and not the key itself'
+  if (new RegExp(forms.variable.pattern).test(name)) return undefined
+  return 'The NAME of a variable, such as OPENAI_API_KEY, and not the key itself'
 }
 
 function isAddress(address: string): string | undefined {
-  const url = URL.parse(address)
-  // A scheme in front of an address that has one makes it the name of a host.
-  const good =
-    url !== null && /^https?:$/.test(url.protocol) && !/^(?:https?)?$/.test(url.hostname) && url.username === '' && !/[?#\s]/.test(address)
-  return good ? undefined : 'An address such as http://127.0.0.1:1234/v1, without user, password, "?" and "#"'
+  return webAddress(address) ? undefined : 'An address such as http://127.0.0.1:1234/v1, without user, password, "?" and "#"'
 }
 
 /** The user pressed Ctrl-C or Escape: nothing may be changed. */
@@ -200,15 +196,9 @@ export type Prompts = ReturnType<typeof createPrompts>
 export function createPrompts(printer: Pick<Printer, 'editor'>) {
   const output = editorStream(printer)
 
-  async function choose<T extends string>(message: string, options: readonly Choice<T>[], first?: T): Promise<T> {
-    const shown = options.map(({ value, label, hint }) => ({
-      value: String(value),
-      label: safe(label),
-      ...(hint ? { hint: safe(hint) } : {}),
-    }))
-    const picked = answered(
-      await select<string>({ message: safe(message), options: shown, output, ...(first ? { initialValue: String(first) } : {}) }),
-    )
+  async function choose<T extends string>(message: string, options: readonly Choice<T>[]): Promise<T> {
+    const shown = options.map(({ value, label, hint }) => ({ value: String(value), label: safe(label), ...(hint && { hint: safe(hint) }) }))
+    const picked = answered(await select<string>({ message: safe(message), options: shown, output }))
     const found = options.find(({ value }) => value === picked)
     if (found === undefined) throw new Cancelled()
     return found.value

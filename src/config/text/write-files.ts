@@ -5,16 +5,11 @@ import { dirname, join } from 'node:path'
 import { atEnd } from '../../kit/errors.ts'
 import { errorCode, readConfigFile } from './read-toml-file.ts'
 
-/**
- * Writes the file atomically, because `init` would keep a partial config file left by a crash or a full disk. @throws EEXIST when the file
- * exists
- */
-export function createWhole(path: string, text: string): void {
-  const draft = `${path}.${process.pid}.tmp`
-  for (const name of readdirSync(dirname(path))) if (isLeftDraft(name)) rmSync(join(dirname(path), name), { force: true })
+/** Writes a draft that only its owner may read, calls `place`, which gives it its name, and removes what is left of it. */
+function viaDraft<T>(draft: string, text: string, place: () => T): T {
   using _end = atEnd(() => rmSync(draft, { force: true }))
   writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
-  linkSync(draft, path)
+  return place()
 }
 
 /** Tells whether the process that wrote this draft has ended. */
@@ -30,8 +25,10 @@ function isLeftDraft(name: string): boolean {
 /** Writes a text into a file that still contains `before`; undefined: into one that is not there. @returns false when it changed meanwhile */
 export function writeConfig(path: string, before: string | undefined, text: string): boolean {
   if (before !== undefined) return replaceFile(path, before, text)
+  for (const name of readdirSync(dirname(path))) if (isLeftDraft(name)) rmSync(join(dirname(path), name), { force: true })
+  const draft = `${path}.${process.pid}.tmp`
   try {
-    createWhole(path, text)
+    viaDraft(draft, text, () => linkSync(draft, path))
     return true
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error
@@ -39,19 +36,18 @@ export function writeConfig(path: string, before: string | undefined, text: stri
   }
 }
 
-/** @returns false when the file no longer contains `before`. */
-export function replaceFile(path: string, before: string, text: string): boolean {
+function replaceFile(path: string, before: string, text: string): boolean {
   const real = realpathSync(path)
   const { mode, uid, gid } = statSync(real)
   const draft = `${real}.${crypto.randomUUID()}`
-  using _end = atEnd(() => rmSync(draft, { force: true }))
-  writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
-  chmodSync(draft, mode & 0o777)
-  if (process.getuid?.() === 0) chownSync(draft, uid, gid)
-  const now = readConfigFile(path)
-  if (now.state !== 'text' || now.text !== before) return false
-  renameSync(draft, real)
-  return true
+  return viaDraft(draft, text, () => {
+    chmodSync(draft, mode & 0o777)
+    if (process.getuid?.() === 0) chownSync(draft, uid, gid)
+    const now = readConfigFile(path)
+    if (now.state !== 'text' || now.text !== before) return false
+    renameSync(draft, real)
+    return true
+  })
 }
 
 /** Replaces or (without a key) removes a stored key and keeps the other lines. @throws errno errors; the file is then unchanged */
@@ -67,8 +63,5 @@ export function keepKey(path: string, name: string, key?: string): void {
   const text = [...(others.at(-1) === '' ? others.slice(0, -1) : others), ...own, ''].join('\n')
   const draft = `${path}.${crypto.randomUUID()}`
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  using _end = atEnd(() => rmSync(draft, { force: true }))
-  writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true })
-  chmodSync(draft, 0o600)
-  renameSync(draft, path)
+  viaDraft(draft, text, () => renameSync(draft, path))
 }

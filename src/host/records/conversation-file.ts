@@ -8,10 +8,12 @@ import type { Message } from '../../runtime/port.ts'
 import type { ConversationFile } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
 
-/** Removes what only one provider can read, such as signatures and encrypted thinking. */
-export function withoutMeta(message: Message): Message {
+/** Removes what only one provider can read, such as signatures and encrypted thinking, and pictures, which a note counts instead. */
+export function forFile(message: Message): Message {
   if (message.role === 'assistant') return { role: 'assistant', parts: message.parts.map(({ meta: _, ...part }) => part) }
-  const { role, content } = message
+  const { role, pictures = [] } = message
+  const note = pictures.length > 0 ? `\n[${count(pictures.length, 'picture')} of this message: not in the file]` : ''
+  const content = message.content + note
   if (role === 'user') return { role, content, ...(message.isEvidence ? { isEvidence: true } : {}) }
   return { role, callId: message.callId, name: message.name, content, isError: message.isError === true }
 }
@@ -54,7 +56,7 @@ function readTurn(value: unknown, where: string): ConversationFile['turns'][numb
   if (!Array.isArray(messages)) throw wrong(`${where}.messages`, 'must be a list', messages)
   const [text, other] = [typeof provider === 'string' ? provider : '', typeof model === 'string' ? model : '']
   const read = messages.map((message, index) => {
-    if (isMessage(message)) return withoutMeta(message)
+    if (isMessage(message)) return forFile(message)
     throw wrong(`${where}.messages[${index}]`, 'must be a message with role user, assistant or tool', message)
   })
   if (read[0]?.role !== 'user') throw wrong(`${where}.messages[0]`, 'must be what the user said', read[0]?.role)
@@ -77,10 +79,8 @@ function assertAnswered(messages: readonly Message[], where: string): void {
 
 function wrong(where: string, must: string, value: unknown): FailureError {
   const given = value === undefined ? 'it is missing' : `it is ${quote(value)}`
-  return new FailureError(
-    'usage',
-    `not a conversation that "session export --json" wrote: ${where} ${must}; ${given}. Nothing was imported`,
-  )
+  const why = `${where} ${must}; ${given}. Nothing was imported`
+  return new FailureError('usage', `not a conversation that "session export --json" wrote: ${why}`)
 }
 
 /** Longer results are shortened: they are whole in the JSON. */

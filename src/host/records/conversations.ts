@@ -4,13 +4,14 @@ import { createId } from '../../kit/sha256.ts'
 import { count, flat, quote } from '../../kit/text.ts'
 import type { ListedConversation } from '../../memory/conversations/conversations.ts'
 import { type Copy, turnsToCopy, writeCopy } from '../../memory/conversations/copies.ts'
+import { deleteConversation } from '../../memory/conversations/delete-conversations.ts'
 import { conversationChoices } from '../../memory/conversations/search-turns.ts'
 import { spansOf } from '../../receipts/list-receipts.ts'
 import { deletion } from '../../receipts/without-run.ts'
 import type { Label } from '../../runtime/event.ts'
 import type { HostRecords } from '../contract/records-api.ts'
 import { FailureError } from '../failure.ts'
-import { readConversation, withoutMeta } from './conversation-file.ts'
+import { forFile, readConversation } from './conversation-file.ts'
 import { inRecordWords } from './integrity/create-record.ts'
 import { assertIntact } from './integrity/resume-check.ts'
 import { limited, type RecordsBase } from './records-base.ts'
@@ -53,16 +54,13 @@ export function conversationRecords(base: RecordsBase): HostRecords['conversatio
     delete(id, by) {
       existing(id)
       const done = inRecordWords(() =>
-        conversations.delete(id, ({ turns, runs, receipts }) => {
+        deleteConversation(memory.store, id, ({ turns, runs, receipts }) => {
           const input = { conversation: id, turns, runs, receipts: spansOf(receipts), by: setup.redactor.text(by) }
           record.recordAction({ conversationId: id, tool: deletion, input, risk: 'medium' })
         }),
       )
-      if (!done.ok)
-        throw new FailureError(
-          'error',
-          `conversation ${quote(id)} was not deleted: ${done.underWay.join(', ')} is under way; cancel it or wait`,
-        )
+      const why = done.ok ? '' : `${done.underWay.join(', ')} is under way; cancel it or wait`
+      if (!done.ok) throw new FailureError('error', `conversation ${quote(id)} was not deleted: ${why}`)
       live?.written()
       const { conversationId, turns, runs } = done.deleted
       return { conversationId, turns, runs }
@@ -87,7 +85,8 @@ function copyRecords(
     inRecordWords(() =>
       record.transaction(() => {
         if (copy.from !== undefined) existing(copy.from)
-        writeCopy({ ...memory, end: record.end, now: Date.now() }, { ...copy, conversationId })
+        const { resultsMaxBytes } = setup.config.memory
+        writeCopy({ ...memory, end: record.end, now: Date.now(), resultsMaxBytes }, { ...copy, conversationId })
         memory.labels.keep(conversationId, labels)
         conversations.rename(conversationId, title)
         memory.note('conversation.copied', { conversationId, from: copy.from, turns: copy.turns.length })
@@ -122,18 +121,10 @@ function copyRecords(
     export(id) {
       const { title } = existing(id)
       const turns = turnsToCopy(memory, Date.now(), id).map(({ at, provider, model, messages }) => {
-        return { at: new Date(at).toISOString(), provider, model, messages: messages.map(withoutMeta) }
+        return { at: new Date(at).toISOString(), provider, model, messages: messages.map(forFile) }
       })
-      const [folder, labels] = [conversations.folderOf(id) ?? null, memory.labels.of(id)]
-      return setup.redactor.json({
-        format: 'braidclaw.conversation',
-        version: 1,
-        conversationId: id,
-        title,
-        folder,
-        labels,
-        turns,
-      } as const)
+      const about = { conversationId: id, title, folder: conversations.folderOf(id) ?? null, labels: memory.labels.of(id) }
+      return setup.redactor.json({ format: 'braidclaw.conversation', version: 1, ...about, turns } as const)
     },
     import(value, folder) {
       const { turns, title, labels } = setup.redactor.json(readConversation(value))

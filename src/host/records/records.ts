@@ -92,6 +92,8 @@ function receiptRecords({ setup, memory }: RecordsBase): HostRecords['receipts']
   }
 }
 
+const keptOf = ({ setup, memory }: RecordsBase) => openKeptChanges(setup, async (use) => use(memory))
+
 /** Beyond this size, about 4,000 receipts, a check would hold up the turns of this process for too long. */
 const longLog = 2_000_000
 
@@ -109,10 +111,7 @@ function anchorIn(line: string): Anchor {
 function runRecords(base: RecordsBase): HostRecords['runs'] {
   const { memory, setup } = base
 
-  function listedRun(run: RunRecord): RunFacts {
-    const prompt = memory.journal.prompt(run.runId)
-    return { ...runFacts(run), prompt }
-  }
+  const listedRun = (run: RunRecord): RunFacts => ({ ...runFacts(run), prompt: memory.journal.prompt(run.runId) })
 
   return {
     list({ limit: asked, before, conversationId, ownedBy } = {}) {
@@ -126,9 +125,7 @@ function runRecords(base: RecordsBase): HostRecords['runs'] {
       const run = resolveRun(memory, ref)
       const { steps, usage } = transcriptOf(run.runId, memory.journal.events(run.runId))
       const isChanged = steps.some((step) => step.type === 'call' && step.changes?.set !== undefined)
-      const sets = isChanged
-        ? (await openKeptChanges(setup, async (use) => use(memory))).list().filter(({ about }) => about.run === run.runId)
-        : []
+      const sets = isChanged ? (await keptOf(base)).list().filter(({ about }) => about.run === run.runId) : []
       const proof = await marksOfRun({ ...run, setup, journal: memory.journal })
       return { ...listedRun(run), steps: steps.map((step) => withSet(step, sets)), usage, digest: run.digest ?? undefined, proof }
     },
@@ -151,12 +148,8 @@ function withSet(step: TranscriptStep, sets: readonly SetSummary[]): TranscriptS
   if (step.type !== 'call' || step.changes === undefined) return step
   const set = sets.find(({ about }) => about.call === step.callId)
   if (!set) return step
-  const changes: CallChanges = {
-    ...step.changes,
-    state: set.state,
-    count: set.count,
-    ...(set.review ? { summary: set.review.summary } : {}),
-  }
+  const { state, count, review } = set
+  const changes: CallChanges = { ...step.changes, state, count, ...(review ? { summary: review.summary } : {}) }
   return { ...step, changes }
 }
 
@@ -165,7 +158,7 @@ function changeRecords(base: RecordsBase): HostRecords['changes'] {
   const { setup, memory, record, live } = base
 
   async function undoSet(set: SetSummary, { force = false }: { readonly force?: boolean }): Promise<Undone> {
-    const store = await openKeptChanges(setup, async (use) => use(memory))
+    const store = await keptOf(base)
     const undone = await withReceipt(record, { tool: 'changes.undo', set }, () => store.undo(set.id, { force }))
     const name = nameOf(set)
     if (!undone.ok) return { ok: false, name, message: undone.message, conflicts: undone.conflicts }
@@ -175,7 +168,7 @@ function changeRecords(base: RecordsBase): HostRecords['changes'] {
 
   return {
     async list({ limit, runId, ownedBy } = {}) {
-      const sets = (await openKeptChanges(setup, async (use) => use(memory))).list()
+      const sets = (await keptOf(base)).list()
       const isSeen = ({ about }: SetSummary) => ownedBy === undefined || memory.tokens.ownerOf(about.conversation) === ownedBy
       return sets
         .filter((set) => (runId === undefined || set.about.run === runId) && isSeen(set))
@@ -183,7 +176,7 @@ function changeRecords(base: RecordsBase): HostRecords['changes'] {
         .map(changeFacts)
     },
     async show(ref) {
-      const store = await openKeptChanges(setup, async (use) => use(memory))
+      const store = await keptOf(base)
       const shown = store.show(findKept(store.list(), ref).id)
       if (!shown) throw new FailureError('error', 'the change set was forgotten meanwhile; see: braidclaw changes list')
       const set = changeSetOf(shown)
@@ -191,14 +184,12 @@ function changeRecords(base: RecordsBase): HostRecords['changes'] {
       return { ...changeFacts(shown), patch: patchText(set), paths, undone: shown.undone }
     },
     async undo(ref, how = {}) {
-      const sets = (await openKeptChanges(setup, async (use) => use(memory))).list()
+      const sets = (await keptOf(base)).list()
       const workspace = realFolder(setup.config.workspaceDir)
       return undoSet(ref === 'last' ? latestToUndo(sets, workspace) : findKept(sets, ref), how)
     },
     async undoRun(runId, how = {}) {
-      const sets = (await openKeptChanges(setup, async (use) => use(memory)))
-        .list()
-        .filter((set) => set.about.run === runId && isForUndo(set))
+      const sets = (await keptOf(base)).list().filter((set) => set.about.run === runId && isForUndo(set))
       if (sets.length === 0) throw new FailureError('error', `run ${runId} left no changes that can be undone; see: braidclaw changes list`)
       const done: Undone[] = []
       for (const set of sets) {
@@ -212,18 +203,7 @@ function changeRecords(base: RecordsBase): HostRecords['changes'] {
 }
 
 function changeFacts({ state, about, workspace, count, review, ...set }: SetSummary): ChangeFacts {
-  const { run, call, conversation, tool, command, at } = about
-  return {
-    name: nameOf({ about, ...set }),
-    state,
-    runId: run,
-    callId: call,
-    conversationId: conversation,
-    tool,
-    at,
-    workspace,
-    count,
-    command,
-    summary: review?.summary,
-  }
+  const { run: runId, call: callId, conversation: conversationId, tool, command, at } = about
+  const name = nameOf({ about, ...set })
+  return { name, state, runId, callId, conversationId, tool, at, workspace, count, command, summary: review?.summary }
 }

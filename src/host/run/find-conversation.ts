@@ -65,11 +65,7 @@ export function resolveConversation({ conversations }: Memory, ref: string): str
     ref === 'last' ? latest(1).map((each) => each.conversationId) : conversations.has(ref) ? [ref] : conversations.idsOf(ref)
   if (others.length > 0) throw new NoConversation(`several conversations are called ${quote(ref)}: ${[id, ...others].join(', ')}`)
   if (id !== undefined) return id
-  const near = didYouMean(
-    ref,
-    latest(200).map(({ title }) => title),
-  )
-  throw new NoConversation(
-    ref === 'last' ? 'no conversation exists yet' : `no conversation ${quote(ref)}${near}; see: braidclaw memory list`,
-  )
+  if (ref === 'last') throw new NoConversation('no conversation exists yet')
+  const titles = latest(200).map(({ title }) => title)
+  throw new NoConversation(`no conversation ${quote(ref)}${didYouMean(ref, titles)}; see: braidclaw memory list`)
 }

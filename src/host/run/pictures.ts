@@ -22,14 +22,13 @@ const mostOfMessage = 20
  */
 export async function picturesOf(setup: Setup, sources: readonly (string | Uint8Array)[]): Promise<readonly Picture[]> {
   if (sources.length > mostOfMessage) throw new FailureError('usage', `${sources.length} images: a message takes ${mostOfMessage} at most`)
-  return Promise.all(sources.map((source, at) => pictureOf(setup, source, at)))
-}
-
-async function pictureOf(setup: Setup, source: string | Uint8Array, at: number): Promise<Picture> {
-  const name = typeof source === 'string' ? quote(source) : `number ${at + 1}`
-  const fitted = await pictureFrom(typeof source === 'string' ? bytesOf(setup, source, 'image') : source)
-  if (!fitted.ok) throw new FailureError('usage', `image ${name}: ${fitted.why}`)
-  return fitted.picture
+  const pictures = sources.map(async (source, at) => {
+    const [name, bytes] = typeof source === 'string' ? [quote(source), bytesOf(setup, source, 'image')] : [`number ${at + 1}`, source]
+    const fitted = await pictureFrom(bytes)
+    if (!fitted.ok) throw new FailureError('usage', `image ${name}: ${fitted.why}`)
+    return fitted.picture
+  })
+  return Promise.all(pictures)
 }
 
 /** Reads a file that a person names from the current folder. `what` begins the message of a refusal. @throws FailureError `usage` */
@@ -57,11 +56,11 @@ export function createPictures({ setup: { config, log }, memory, conversationId,
   /** Says it once for each picture: the messages of a conversation are sent again and again. */
   function announce(messages: readonly Message[], model: string): void {
     const refs = messages.flatMap((message) => (message.role === 'user' ? (message.pictures ?? []) : []))
-    const fresh = refs.filter((ref) => 'sha256' in ref && !announced.has(ref.sha256))
-    for (const ref of fresh) if ('sha256' in ref) announced.add(ref.sha256)
+    const fresh = refs.flatMap((ref) => ('sha256' in ref && !announced.has(ref.sha256) ? ref.sha256 : []))
+    for (const sha256 of fresh) announced.add(sha256)
     if (fresh.length === 0) return
-    const line = `note: ${model} takes only text: ${count(fresh.length, 'picture')} not sent; choose a model that sees images, or set sees in models.toml`
-    if (tell) tell(line)
+    const advice = 'choose a model that sees images, or set sees in models.toml'
+    if (tell) tell(`note: ${model} takes only text: ${count(fresh.length, 'picture')} not sent; ${advice}`)
     else log('warn', 'picture not sent', { model, count: fresh.length })
   }
 

@@ -162,14 +162,11 @@ The user's instructions for this project, from ${path}; what is permitted stays 
 ${text}`
 }
 
-type Offering = {
-  readonly log: Log
-  /** Called only when there is a shell to offer. */
-  readonly state: () => Promise<Trial>
-}
-
-/** Filters the tools that the model gets: without a working sandbox it gets no shell. */
-export async function toolsForModel(specs: readonly ToolSpec[], { log, state }: Offering): Promise<readonly ToolSpec[]> {
+/** Filters the tools that the model gets: without a working sandbox, whose `state` is asked only when there is a shell, it gets no shell. */
+export async function toolsForModel(
+  specs: readonly ToolSpec[],
+  { log, state }: { log: Log; state: () => Promise<Trial> },
+): Promise<readonly ToolSpec[]> {
   if (!specs.some(({ name }) => name === 'shell')) return specs
   const trial = await state()
   if (trial.ok) return specs

@@ -8,15 +8,8 @@ import type { Memory } from '../../memory/memory.ts'
 import { utcDay } from '../../memory/spend/budget-ledger.ts'
 import { createSpendTable } from '../../memory/spend/spend.ts'
 import type { Usage } from '../../runtime/event.ts'
-import {
-  type ChatRequest,
-  type Meter,
-  type ModelWindow,
-  type Picture,
-  type Provider,
-  ProviderFailure,
-  type SummariseTurn,
-} from '../../runtime/port.ts'
+import type { Provider, SummariseTurn } from '../../runtime/port.ts'
+import { type ChatRequest, type Meter, type ModelWindow, type Picture, ProviderFailure } from '../../runtime/port.ts'
 import { costsNothing, sanitizeUsage } from '../../runtime/usage.ts'
 import type { Payer } from '../access/cost/budget.ts'
 import type { PictureText, Setup } from '../api.ts'
@@ -87,16 +80,11 @@ export function turnSummariser({ setup: { config, log }, memory, provider, payer
   }
 }
 
-export type PictureRequest = {
+export type PictureRequest = Pick<CompactionRequest, 'memory' | 'payer' | 'meter' | 'signal'> & {
   readonly profile: Pick<Profile, 'setup' | 'visionProvider'>
-  readonly memory: Memory
-  readonly payer: Omit<Payer, 'runId'>
-  /** Absent when there is no budget. */
-  readonly meter: Meter | undefined
   /** Marks the conversation: what a picture shows was written by others. */
   readonly marked: () => Promise<void>
   readonly pictures: readonly Picture[]
-  readonly signal: AbortSignal
 }
 
 /**
@@ -158,12 +146,8 @@ async function answerOf(provider: Provider, request: ChatRequest, signal: AbortS
   throw new ProviderFailure('bad_request', 'the stream of the model that reads pictures ended without an end')
 }
 
-export type Counting = {
-  readonly memory: Pick<Memory, 'store'>
-  readonly payer: Omit<Payer, 'runId'>
-  /** Absent when there is no budget: then a failed call leaves no reservation, and is recorded as a call of which nothing is known. */
-  readonly meter: Meter | undefined
-}
+/** `meter`: absent when there is no budget: then a failed call leaves no reservation, and is recorded as a call of which nothing is known. */
+type Counting = Pick<CompactionRequest, 'payer' | 'meter'> & { readonly memory: Pick<Memory, 'store'> }
 
 /** Returns the same provider for calls that belong to no run; the use of each is recorded, and reserves budget. */
 export function counted(provider: Provider, { memory, payer, meter }: Counting): Provider {

@@ -6,6 +6,7 @@ import { openMemory } from '../memory.ts'
 import { openStore, type Store } from '../store.ts'
 import type { Summarise } from './compact.ts'
 import { createSummaries } from './compaction-source.ts'
+import { clearConversations } from './delete-conversations.ts'
 
 let memoryStage: MemoryStage
 beforeEach(() => {
@@ -108,7 +109,7 @@ describe('a conversation', () => {
   test('is forgotten with its summary', async () => {
     chats(6)
     await compact()
-    memoryStage.memory.conversations.clear({ yes: true })
+    clearConversations(memoryStage.memory, { yes: true })
     using db = new Database(memoryStage.path)
     expect(db.query('SELECT * FROM summaries').all()).toEqual([])
   })

@@ -18,6 +18,7 @@ import {
   started,
 } from '../fixture.ts'
 import { projectTurns } from '../journal/turns.ts'
+import { clearConversations } from './delete-conversations.ts'
 
 let memoryStage: MemoryStage
 beforeEach(() => {
@@ -57,7 +58,7 @@ function converse(number: number, prompt = 'What is in a.txt?'): void {
 
 test('clear without a yes deletes nothing', () => {
   converse(1)
-  expect(memoryStage.memory.conversations.clear({ yes: false })).toMatchObject({ ok: false })
+  expect(clearConversations(memoryStage.memory, { yes: false })).toMatchObject({ ok: false })
   expect(memoryStage.memory.conversations.list()).toHaveLength(1)
 })
 
@@ -70,7 +71,7 @@ test('clear leaves no trace of what was said in any file, but receipts and live 
   external(live, started('under way'))
   intent(live, acting(callOf('a')))
   expect(searchIn(memoryStage)({ query: 'xylophonist' })).toHaveLength(1)
-  expect(memory.conversations.clear({ yes: true })).toEqual({ ok: true, conversations: 1, turns: 6, underWay: 1, shrunk: true })
+  expect(clearConversations(memory, { yes: true })).toEqual({ ok: true, conversations: 1, turns: 6, underWay: 1, shrunk: true })
   const home = join(memoryStage.folder, 'home')
   for (const file of readdirSync(home)) expect(readFileSync(join(home, file)).includes('xylophonist'), file).toBe(false)
   expect(memory.conversations.list().map(({ conversationId }) => conversationId)).toEqual(['conversation-2'])
@@ -92,7 +93,7 @@ test('a run that is under way while all is cleared stays whole, and no number is
   external(live, started('under way'))
   intent(live, acting(callOf('a')))
   const before = memory.journal.events('run-2')
-  memory.conversations.clear({ yes: true })
+  clearConversations(memory, { yes: true })
   external(live, { type: 'tool.done', id: 'a', outcome: { status: 'allowed', output: 'found' } })
   finished(live, finish, 'digest')
   expect(memory.journal.events('run-2').slice(0, 2)).toEqual(before)
@@ -101,12 +102,12 @@ test('a run that is under way while all is cleared stays whole, and no number is
   expect(memory.conversations.list()).toMatchObject([{ turns: 1, title: 'under way' }])
   expect(searchIn(memoryStage)({ query: 'under way' })).toHaveLength(1)
   expect((await memory.projections()).check()).toMatchObject({ equal: true, turns: 2 })
-  expect(memory.conversations.clear({ yes: true })).toMatchObject({ conversations: 1, turns: 2, underWay: 0 })
+  expect(clearConversations(memory, { yes: true })).toMatchObject({ conversations: 1, turns: 2, underWay: 0 })
   expect(memory.journal.runs({ limit: 9 })).toEqual([])
 })
 
 test('clear takes every question but those of what is under way, the answered ones of which are still to be used', () => {
-  const { approvals, conversations } = memoryStage.memory
+  const { approvals } = memoryStage.memory
   const { external, finished } = recorder()
   const gate = (id: string) => ({ type: 'gate.open' as const, id, call: callOf(id), judgement })
   const ask = (number: number, id: string) => {
@@ -116,7 +117,7 @@ test('clear takes every question but those of what is under way, the answered on
   const [over, open, allowed] = [ask(1, 'a'), ask(2, 'a'), ask(2, 'b')]
   finished(runOf(1), finish, 'digest')
   approvals.decide({ id: allowed, allow: true, by: 'operator' })
-  conversations.clear({ yes: true })
+  clearConversations(memoryStage.memory, { yes: true })
   expect([over, open, allowed].map((id) => approvals.get(id)?.state)).toEqual([undefined, 'open', 'allowed'])
   expect(approvals.consume({ id: allowed, plan: judgement.plan })).toEqual({ ok: true })
 })
@@ -126,7 +127,7 @@ test('what is deleted is overwritten even while the file cannot be rewritten', (
   const { memory } = memoryStage
   const reading = memory.conversations.exportJsonl()
   reading.next()
-  expect(memory.conversations.clear({ yes: true })).toMatchObject({ ok: true, shrunk: false })
+  expect(clearConversations(memory, { yes: true })).toMatchObject({ ok: true, shrunk: false })
   reading.return(undefined)
   memory.close()
   const home = join(memoryStage.folder, 'home')
@@ -137,7 +138,7 @@ test('clear gives the space back', () => {
   const { external, finished } = recorder()
   external(runOf(1), started('x'.repeat(2_000_000)))
   finished(runOf(1), finish, 'digest')
-  memoryStage.memory.conversations.clear({ yes: true })
+  clearConversations(memoryStage.memory, { yes: true })
   expect(statSync(memoryStage.path).size).toBeLessThan(300_000)
 })
 
@@ -145,7 +146,7 @@ test('clear keeps what an ended run still owes', () => {
   const { intent, finished } = recorder()
   intent(runOf(1), acting(callOf('a')))
   finished(runOf(1), finish, '')
-  memoryStage.memory.conversations.clear({ yes: true })
+  clearConversations(memoryStage.memory, { yes: true })
   expect(memoryStage.memory.journal.unfinished()).toMatchObject([{ runId: 'run-1', intents: [{ callId: 'a' }] }])
 })
 

@@ -7,6 +7,7 @@ import type { Journal } from '../journal/journal.ts'
 import { copiedMessage, copiedTurn } from '../journal/journal-entry.ts'
 import type { Store } from '../store.ts'
 import { isOver, lateDecisions, runsOf, turnReader, turnsOf } from './model-context.ts'
+import { createResults } from './results.ts'
 import { addSummary, digestOfText, latestSummary, placeOf, sourceDigest } from './summaries.ts'
 
 type Source = { readonly store: Store; readonly journal: Journal; readonly approvals: Approvals }
@@ -46,10 +47,10 @@ export type Copy = {
 }
 
 /** `end` ends a run and seals it. */
-type Writing = Omit<Source, 'approvals'> & { readonly end: Journal['end']; readonly now: number }
+type Writing = Omit<Source, 'approvals'> & { readonly end: Journal['end']; readonly now: number; readonly resultsMaxBytes: number }
 
 /** Writes one run for each turn. Call it inside a transaction. */
-export function writeCopy({ journal, store, end, now }: Writing, { turns, from, ...copy }: Copy): void {
+export function writeCopy({ journal, store, end, now, resultsMaxBytes }: Writing, { turns, from, ...copy }: Copy): void {
   const positions = turns.map(({ at, provider, model, messages }) => {
     const run: RunIdentity = { ...copy, runId: newId('run'), turnId: newId('turn'), provider, model }
     const note = (type: string, body: object) => journal.append({ run, kind: 'note', type, at: now, body: { type, ...body } })
@@ -58,15 +59,23 @@ export function writeCopy({ journal, store, end, now }: Writing, { turns, from, 
     end(run.runId, { at: now, code: 'answered', message: '', digest: null })
     return seqs[0] ?? 0
   })
-  if (from !== undefined) copySummary(store, { from, to: copy.conversationId, turns, positions })
+  if (from === undefined) return
+  const to = copy.conversationId
+  copySummary(store, { from, to, turns, positions })
+  const digests = turns.flatMap(({ messages }) => messages.flatMap(picturesNamed))
+  if (digests.length > 0) createResults(store).copyPictures({ from, to, digests }, now, resultsMaxBytes)
+}
+
+function picturesNamed(message: Message): string[] {
+  const pictures = message.role === 'assistant' ? [] : (message.pictures ?? [])
+  return pictures.flatMap((each) => ('sha256' in each ? each.sha256 : []))
 }
 
 const newId = (prefix: string) => createId(prefix, crypto.getRandomValues(new Uint8Array(12)))
 
-type SummaryCopy = {
+type SummaryCopy = Pick<Copy, 'turns'> & {
   readonly from: string
   readonly to: string
-  readonly turns: readonly CopiedTurn[]
   /** The first journal entry of each copied turn. */
   readonly positions: readonly number[]
 }

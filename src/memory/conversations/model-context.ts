@@ -50,7 +50,8 @@ type ReadContext = (conversationId: string, tokenBudget: number, open?: Readonly
 export function createContext(store: Store, now: Clock, approvals: Pick<Approvals, 'get'> = createApprovals(store, { now })): ReadContext {
   const readTurn = createTurnCache(store, turnReader(store))
   return (conversationId, tokenBudget, open) => {
-    const turns = countTurns(store, conversationId)
+    const counted = store.sql<{ turns: number }, [string]>('SELECT turns FROM conversations WHERE conversation_id = ?')
+    const turns = counted.get(conversationId)?.turns
     if (turns === undefined) return { messages: [], omittedTurns: 0, estimatedTokens: 0 }
     const summary = summaryThatFits(store, conversationId, tokenBudget)
     const newest: TurnMessages[] = []
@@ -144,20 +145,13 @@ export function* turnsOf(runs: Iterable<RunRow>, readTurn: ReadTurn): Generator<
   if (turn) yield turn
 }
 
-/** Returns the number of questions; a run without a question is not a turn. Undefined for a conversation without turns. */
-function countTurns(store: Store, conversationId: string): number | undefined {
-  const row = store.sql<{ turns: number }, [string]>('SELECT turns FROM conversations WHERE conversation_id = ?').get(conversationId)
-  return row?.turns
-}
-
+/** Counts meta and inputs, because they are sent too. */
 export function estimateTokens(messages: readonly Message[]): number {
-  const pictures = (message: Message) => (message.role === 'assistant' ? 0 : (message.pictures?.length ?? 0))
-  return messages.reduce((sum, message) => sum + tokensOf(spelled(message)) + pictures(message) * pictureTokens, 0)
-}
-
-/** Includes meta and inputs, because they are sent too. */
-function spelled(message: Message): string {
-  return message.role === 'assistant' ? JSON.stringify(message.parts) : message.content
+  const tokens = (message: Message) =>
+    message.role === 'assistant'
+      ? tokensOf(JSON.stringify(message.parts))
+      : tokensOf(message.content) + (message.pictures?.length ?? 0) * pictureTokens
+  return messages.reduce((sum, message) => sum + tokens(message), 0)
 }
 
 function rowsOf(store: Store, runId: string): JournalledTurn[] {
@@ -246,27 +240,22 @@ function messagesOfTurn(given: readonly JournalledTurn[], trims: readonly TrimAt
     if (copied) messages.push(copied.message)
     else if (row.role === 'user')
       messages.push({ role: 'user', content: row.content, ...(row.type === 'retry' ? { isEvidence: true } : {}), ...picturesOf(row) })
-    else if (row.role === 'assistant') messages.push(...replyOf(row, rows, { at, open }))
+    else if (row.role === 'assistant') messages.push(...replyOf(rows, at, open))
   }
   trimBefore(Number.POSITIVE_INFINITY)
   return messages
 }
 
-function replyOf(
-  { body }: JournalledTurn,
-  rows: readonly JournalledTurn[],
-  { at, open = new Set() }: { readonly at: number; readonly open: ReadonlySet<string> | undefined },
-): Message[] {
-  const parts = partsOf(body)
-  return parts.length === 0 ? [] : [{ role: 'assistant', parts }, ...answers(parts, resultsAfter(rows, at), open)]
-}
-
-/** Returns one result per call, in the order of the calls, as the model received them. */
-function answers(parts: readonly Part[], results: ReadonlyMap<string, ToolMessage>, open: ReadonlySet<string>): Message[] {
-  return parts.flatMap((part) => {
+/** Returns a reply and one result per call, in the order of the calls, as the model received them. */
+function replyOf(rows: readonly JournalledTurn[], at: number, open: ReadonlySet<string> = new Set()): Message[] {
+  const parts = partsOf(rows[at]?.body ?? 'null')
+  if (parts.length === 0) return []
+  const results = resultsAfter(rows, at)
+  const answers = parts.flatMap((part): ToolMessage[] => {
     if (part.type !== 'call' || open.has(part.id)) return []
     return [results.get(part.id) ?? { role: 'tool', callId: part.id, name: part.name, content: unanswered, isError: true }]
   })
+  return [{ role: 'assistant', parts }, ...answers]
 }
 
 function resultsAfter(rows: readonly JournalledTurn[], at: number): ReadonlyMap<string, ToolMessage> {
@@ -306,11 +295,6 @@ function createTurnCache(store: Store, read: ReadTurn): ReadTurn {
   const cache = new Map<string, TurnOfRuns>()
   const state = { tokens: 0, version: -1 }
 
-  /** Changes with every commit of another connection, in this process or not. */
-  function version(): number {
-    return store.sql<{ data_version: number }, []>('PRAGMA data_version').get()?.data_version ?? -1
-  }
-
   function keep(key: string, entry: TurnOfRuns): void {
     cache.set(key, entry)
     state.tokens += entry.tokens
@@ -323,7 +307,8 @@ function createTurnCache(store: Store, read: ReadTurn): ReadTurn {
 
   return (runIds, open) => {
     if (open) return read(runIds, open)
-    const now = version()
+    // Changes with every commit of another connection, in this process or not.
+    const now = store.sql<{ data_version: number }, []>('PRAGMA data_version').get()?.data_version ?? -1
     if (now !== state.version) {
       cache.clear()
       Object.assign(state, { tokens: 0, version: now })

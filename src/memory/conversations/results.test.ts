@@ -4,6 +4,7 @@ import { sha256 } from '../../kit/sha256.ts'
 import type { Trim } from '../../runtime/event.ts'
 import { messagesDigest } from '../../runtime/request/turn-messages.ts'
 import { acting, callOf, createMemoryStage, finish, type MemoryStage, recordSteps, replied, runOf, started } from '../fixture.ts'
+import { deleteConversation } from './delete-conversations.ts'
 import type { Results } from './results.ts'
 import { createResults } from './results.ts'
 
@@ -85,7 +86,7 @@ test('the oldest results make room, and a result larger than all the room keeps 
 test('a deleted conversation leaves none of its results', () => {
   turn(1, 'cut', { whole: 'confidential' })
   keep(1, 'confidential')
-  stage.memory.conversations.delete('conversation-1', () => stage.memory.note('conversation.deleted', {}))
+  deleteConversation(stage.memory.store, 'conversation-1', () => stage.memory.note('conversation.deleted', {}))
   expect(results.use().count).toBe(0)
   using database = new Database(stage.path, { readonly: true })
   expect(database.query('SELECT count(*) AS n FROM results').get()).toEqual({ n: 0 })
@@ -140,6 +141,21 @@ test('a picture is kept once for a conversation, found only there and unaltered,
   expect(results.find('conversation-1', `conversation-1.${ref.sha256}`).ok).toBe(false)
   stage.memory.store.sql<never, [Uint8Array]>('UPDATE results SET packed = ?').run(Bun.zstdCompressSync('AAAA'))
   expect(results.picture('conversation-1', ref)).toBeUndefined()
-  stage.memory.conversations.delete('conversation-1', () => stage.memory.note('conversation.deleted', {}))
+  deleteConversation(stage.memory.store, 'conversation-1', () => stage.memory.note('conversation.deleted', {}))
   expect(results.use().count).toBe(0)
+})
+
+test('a copy takes the named pictures that its conversation still has, within what the home keeps', () => {
+  const keptIn = (conversation: string, text: string) => {
+    const base64 = Buffer.from(text).toString('base64')
+    return results.keepPicture(conversation, { type: 'image/png', base64 }, stage.clock.now++, 1_000_000)
+  }
+  const [one, two, foreign] = [keptIn('conversation-1', 'one'), keptIn('conversation-1', 'two'), keptIn('of-others', 'three')]
+  const copied = (to: string) => [one, two, foreign].map((ref) => results.picture(to, ref) !== undefined)
+  const digests = [one.sha256, foreign.sha256, sha256('never kept')]
+  results.copyPictures({ from: 'conversation-1', to: 'copy', digests }, stage.clock.now++, 1_000_000)
+  expect(copied('copy')).toEqual([true, false, false])
+  const size = results.use().bytes / results.use().count
+  results.copyPictures({ from: 'conversation-1', to: 'other', digests: [two.sha256] }, stage.clock.now++, 2 * size + 4)
+  expect([results.use().count, copied('copy'), copied('other')]).toEqual([2, [true, false, false], [false, true, false]])
 })

@@ -11,6 +11,8 @@ export type WholeResult = { readonly runId: string; readonly callId: string; rea
 
 export type FoundResult = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly message: string }
 
+type PicturesCopy = { readonly from: string; readonly to: string; readonly digests: readonly string[] }
+
 export type Results = ReturnType<typeof createResults>
 
 /** A list of more would not help a model, and the query stays fast in a long conversation. */
@@ -56,6 +58,15 @@ export function createResults(store: Store) {
       const digest = sha256(Buffer.from(base64, 'base64'))
       this.keep({ runId: conversationId, callId: digest, conversationId, text: base64 }, at, mostBytes)
       return { type, sha256: digest }
+    },
+    /** Copies the pictures of these digests that a conversation still has to another; they count, and are removed, as others are. */
+    copyPictures({ from, to, digests }: PicturesCopy, at: number, mostBytes: number): void {
+      const copy = `INSERT OR IGNORE INTO results SELECT ?2, call_id, ?2, ?3, bytes, packed FROM results
+        WHERE run_id = ?1 AND call_id IN (SELECT value FROM json_each(?4))`
+      store.write(() => {
+        store.sql<never, [string, string, number, string]>(copy).run(from, to, at, JSON.stringify(digests))
+        removeBeyond(mostBytes)
+      })
     },
     /** Returns a picture of the conversation; undefined when it was removed, or is not the one that was recorded. */
     picture(conversationId: string, { type, sha256: digest }: PictureRef): Picture | undefined {

@@ -16,6 +16,9 @@ export type JournalEntry = {
   readonly body: Json
 }
 
+/** An entry without its number; the body may still be the live event. */
+export type EntryBody = Pick<JournalEntry, 'kind' | 'type' | 'at'> & { readonly body: unknown }
+
 /** An entry of which `body` is the text. */
 export type JournalRow = Omit<JournalEntry, 'body'> & { readonly body: string }
 
@@ -60,22 +63,10 @@ export function firstAltered(runId: string, entries: Iterable<StoredEntry>): Alt
 export const foreignLine = 'file.line'
 
 /** `line` counts from 1 in the file at that time. */
-type ForeignLine = { readonly file: AgentFile; readonly line: number; readonly sha256: string; readonly text: string }
-
-export function foreignBody(file: AgentFile, line: number, text: string): ForeignLine & { readonly type: typeof foreignLine } {
-  return { type: foreignLine, file, line, sha256: sha256(text), text }
-}
+export type ForeignLine = { readonly file: AgentFile; readonly line: number; readonly sha256: string; readonly text: string }
 
 /** Returns undefined for any other entry. */
-export function foreignLineIn({
-  kind,
-  type,
-  body,
-}: {
-  readonly kind: string
-  readonly type: string
-  readonly body: unknown
-}): ForeignLine | undefined {
+export function foreignLineIn({ kind, type, body }: Omit<EntryBody, 'at'>): ForeignLine | undefined {
   if (kind !== 'note' || type !== foreignLine || !isObject(body)) return undefined
   const { file, line, sha256: digest, text } = body
   if (file !== 'trace' && file !== 'session' && file !== 'history') return undefined
@@ -100,7 +91,7 @@ export const [copiedMessage, copiedTurn] = ['message.copied', 'turn.copied']
 export type CopiedMessage = { readonly message: Message; readonly said: number; readonly question: boolean }
 
 /** Returns undefined for any other entry. */
-export function copiedIn({ type, body }: { readonly type: string; readonly body: unknown }): CopiedMessage | undefined {
+export function copiedIn({ type, body }: Pick<EntryBody, 'type' | 'body'>): CopiedMessage | undefined {
   if (type !== copiedMessage || !isObject(body) || !isMessage(body.message)) return undefined
   return { message: body.message, said: Number(body.said), question: body.question === true }
 }

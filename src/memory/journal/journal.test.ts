@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { clearConversations } from '../conversations/delete-conversations.ts'
 import { acting, callOf, createRecordStage, judgement, refusing, runOf, started } from '../fixture.ts'
 
 let stage: ReturnType<typeof createRecordStage>
@@ -23,6 +24,6 @@ test('what calls began to read is known to later runs of that conversation, and 
 test('a cleared memory has read nothing', () => {
   const { intent } = stage.recorder()
   intent(runOf(1), { ...acting(callOf('a')), judgement: { ...judgement, labels: ['reads_private'] } })
-  stage.memoryStage.memory.conversations.clear({ yes: true, leave: () => {} })
+  clearConversations(stage.memoryStage.memory, { yes: true, leave: () => {} })
   expect(labels('conversation-1')).toEqual([])
 })

@@ -5,7 +5,7 @@ import type { ToolOutcome } from '../../runtime/event.ts'
 import { dropText, outcomeText } from '../../runtime/outcome.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import { fileNames } from '../agent-files/agent-paths.ts'
-import type { JournalEntry } from './journal-entry.ts'
+import type { EntryBody, JournalEntry } from './journal-entry.ts'
 import { copiedIn, foreignLine, foreignLineIn, messageIn } from './journal-entry.ts'
 
 export type Role = 'user' | 'assistant' | 'tool'
@@ -26,9 +26,6 @@ export type Turn = {
   readonly model: string
   readonly metadata: JsonObject
 }
-
-/** The fields of a journal entry that make a turn; the body may still be the live event. */
-type EntryBody = Pick<JournalEntry, 'kind' | 'type' | 'at'> & { readonly body: unknown }
 
 /** Returns all turn rows of one run, from its journal entries in order. */
 export function projectTurns(run: RunIdentity, entries: readonly JournalEntry[]): Turn[] {
@@ -83,7 +80,8 @@ function result(run: RunIdentity, entry: EntryBody, toolOf: (callId: string) => 
   const shown = { call_id: id, name: toolOf(id) ?? 'unknown', ...pick(outcome, ['status', 'error', 'receipt']) }
   return turn(run, entry, {
     role: 'tool',
-    content: modelText(outcome),
+    // The runtime's `calls` thread sends this text, so that a resumed conversation reads as before.
+    content: outcomeText(outcomeIn(outcome)),
     tool_results: [shown],
     metadata: pick(outcome, ['metadata', 'pictures']),
   })
@@ -99,12 +97,9 @@ function refusal(run: RunIdentity, entry: EntryBody, content: string): Turn {
 
 function droppedIn(body: unknown): string {
   const [by, reason, summary] = [textOf(body, 'by'), textOf(body, 'reason'), textOf(member(body, 'review'), 'summary')]
-  return dropText({ by, reason, review: { summary }, outcome: ranIn(body) })
-}
-
-function ranIn(body: unknown): ToolOutcome {
   const outcome = member(body, 'outcome')
-  return { ...outcomeIn(outcome), metadata: { changes: textOf(member(outcome, 'metadata'), 'changes') } }
+  const ran = { ...outcomeIn(outcome), metadata: { changes: textOf(member(outcome, 'metadata'), 'changes') } }
+  return dropText({ by, reason, review: { summary }, outcome: ran })
 }
 
 /** Returns the row for a line that another program wrote into a file of the agent. It does not count as a question of this conversation. */
@@ -119,7 +114,10 @@ function copied(run: RunIdentity, entry: EntryBody): Turn | undefined {
   const { message, said = 0, question } = copiedIn(entry) ?? {}
   if (message === undefined) return undefined
   const { role } = message
-  const row = role === 'assistant' ? reply(run, { ...entry, body: message }) : turn(run, entry, { role, content: message.content })
+  const row =
+    role === 'assistant'
+      ? reply(run, { ...entry, body: message })
+      : turn(run, entry, { role, content: message.content, metadata: pick(message, ['pictures']) })
   const results = role === 'tool' && [{ call_id: message.callId, name: message.name, status: message.isError ? 'failed' : 'allowed' }]
   const note: JsonObject = question || role !== 'user' ? {} : message.isEvidence ? { retry: true } : { continues: '' }
   return { ...row, tool_results: results || null, metadata: { ...row.metadata, copied: said, ...note } }
@@ -133,11 +131,6 @@ export function isFromFile({ metadata }: Pick<Turn, 'metadata'>): boolean {
 /** Tells whether the turn is a question; the note for a turn that continues, what a failed check found, and what was said meanwhile are not. */
 export function isQuestion(turn: Pick<Turn, 'role' | 'metadata'>): boolean {
   return turn.role === 'user' && !isFromFile(turn) && !['continues', 'retry', 'steer'].some((name) => turn.metadata[name] !== undefined)
-}
-
-/** Returns the text that the runtime's `calls` thread sends to the model, so that a resumed conversation reads as before. */
-function modelText(outcome: unknown): string {
-  return outcomeText(outcomeIn(outcome))
 }
 
 function outcomeIn(outcome: unknown): ToolOutcome {

@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { ReceiptDraft } from '../../receipts/contract.ts'
+import { clearConversations } from '../conversations/delete-conversations.ts'
 import {
   type AppendReceipts,
   acting,
@@ -61,7 +62,7 @@ test('of dead runs that were cleared nothing comes back but the receipts they ow
   external(runOf(3), started('owes nothing'))
   orphanAll()
   const { journal, conversations } = memory
-  expect(conversations.clear({ yes: true })).toMatchObject({ underWay: 0 })
+  expect(clearConversations(memory, { yes: true })).toMatchObject({ underWay: 0 })
   expect(journal.runs({ limit: 9 }).map(({ runId }) => runId)).toEqual(['run-2', 'run-1'])
 
   const owed = ['run-1', 'run-2'].map((runId, at) => ({ runId, receipt: `receipt-${at + 1}` }))

@@ -4,6 +4,7 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { Usage } from '../../runtime/event.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
+import { clearConversations } from '../conversations/delete-conversations.ts'
 import { createMemoryStage, type MemoryStage, noon, runOf } from '../fixture.ts'
 import { openMemory } from '../memory.ts'
 import { migrations } from '../migrations.ts'
@@ -141,7 +142,7 @@ describe('a run that is deleted', () => {
     run(1, [{ at: noon }])
     run(2, [{ at: noon }], {}, undefined)
     gone("UPDATE runs SET owner = '999999999@1-0'")
-    expect(stage.memory.conversations.clear({ yes: true }).ok).toBe(true)
+    expect(clearConversations(stage.memory, { yes: true }).ok).toBe(true)
     expect(total()).toMatchObject({ calls: 2, inputTokens: 200, micros: 876 })
   })
 

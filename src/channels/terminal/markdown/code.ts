@@ -5,20 +5,9 @@ import { type ShjLanguageData, type ShjToken, tokenizeWith } from '@speed-highli
 import { fitted, type StyledRow, type StyledText, span } from './rows.ts'
 
 const names: { readonly [alias: string]: string } = {
-  ...{
-    javascript: 'js',
-    mjs: 'js',
-    jsx: 'js',
-    typescript: 'ts',
-    tsx: 'ts',
-    jsonc: 'json',
-    patch: 'diff',
-    svg: 'xml',
-    scss: 'css',
-    markdown: 'md',
-  },
+  ...{ javascript: 'js', mjs: 'js', jsx: 'js', typescript: 'ts', tsx: 'ts', jsonc: 'json', patch: 'diff', svg: 'xml', scss: 'css' },
   ...{ python: 'py', sh: 'bash', shell: 'bash', zsh: 'bash', console: 'bash', rust: 'rs', golang: 'go', yml: 'yaml', 'c++': 'c', cpp: 'c' },
-  ...{ dockerfile: 'docker', makefile: 'make', perl: 'pl' },
+  ...{ dockerfile: 'docker', makefile: 'make', perl: 'pl', markdown: 'md' },
 }
 
 const styles: { readonly [token: string]: StyledText['style'] } = {
@@ -29,17 +18,26 @@ const styles: { readonly [token: string]: StyledText['style'] } = {
 /** A longer line has no colours: the patterns of a language need quadratic time in the worst case. */
 const longest = 400
 
-/** `inside`: what opened the comment or text that the line begins in, else empty. */
-export type Code = { readonly language: string; readonly inside: string }
+type Grammars = { readonly [name: string]: ShjLanguageData | undefined }
 
-/** @returns the rows of the line, and the code that the next line belongs to */
-export function codeRows(line: string, code: Code, columns: number): readonly [rows: readonly StyledRow[], next: Code] {
-  const { language, inside } = code
+/** `inside`: what opened the comment or text that the line begins in, else empty. */
+export type Code = { readonly grammar: ShjLanguageData | undefined; readonly grammars: Grammars; readonly inside: string }
+
+/** Begins code of the language that a fence names. */
+export function codeIn(language: string): Code {
   const name = language.toLowerCase()
   // Comments have one colour, as without a grammar for what stands in them.
-  const grammars: { readonly [name: string]: ShjLanguageData | undefined } = { ...languages, todo: undefined, jsdoc: undefined }
-  const grammar = grammars[names[name] ?? name]
-  if (grammar === undefined || line.length > longest) return [fitted([span(line)], columns, true), code]
+  const grammars: Grammars = { ...languages, todo: undefined, jsdoc: undefined }
+  return { grammar: grammars[names[name] ?? name], grammars, inside: '' }
+}
+
+/** @returns the rows of the line, and what the next line begins in */
+export function codeRows(
+  line: string,
+  { grammar, grammars, inside }: Code,
+  columns: number,
+): readonly [rows: readonly StyledRow[], inside: string] {
+  if (grammar === undefined || line.length > longest) return [fitted([span(line)], columns, true), inside]
   const row: StyledText[] = []
   const text = `${inside}${line}`
   const state = { at: 0, inside: '' }
@@ -52,7 +50,7 @@ export function codeRows(line: string, code: Code, columns: number): readonly [r
   }
   // The token of the dot says whether the line ends within a comment or a text.
   tokenizeWith(`${text}\n.`, grammar, take, { languages: grammars as Record<string, ShjLanguageData> })
-  return [fitted(row, columns, true), { language, inside: state.inside }]
+  return [fitted(row, columns, true), state.inside]
 }
 
 function openerIn(text: string): string {

@@ -10,11 +10,7 @@ export type StyledRow = readonly StyledText[]
 export type RowLayout = { readonly columns: number; readonly color: boolean }
 
 const ends: { readonly [tone in Tone]?: Tone } = {
-  bold: 'normal',
-  dim: 'normal',
-  italic: 'upright',
-  underline: 'unlined',
-  strike: 'unstruck',
+  ...{ bold: 'normal', dim: 'normal', italic: 'upright', underline: 'unlined', strike: 'unstruck' },
 }
 const endOf = (tone: Tone) => ends[tone] ?? 'uncoloured'
 
@@ -60,19 +56,15 @@ function joined(row: StyledText[], { text, style }: StyledText): StyledText[] {
   return last?.style === style ? [...row.slice(0, -1), { text: last.text + text, style }] : [...row, { text, style }]
 }
 
+/** Tells whether the line may stand below the head of a table. */
+export function isDelimiter(line: string): boolean {
+  return /^[ |:-]+$/.test(line)
+}
+
 /** The colours that Bun's renderer uses. */
 const tones: { readonly [code: string]: Tone } = {
-  ...({
-    1: 'bold',
-    2: 'dim',
-    3: 'italic',
-    4: 'underline',
-    9: 'strike',
-    22: 'normal',
-    23: 'upright',
-    24: 'unlined',
-    29: 'unstruck',
-  } as const),
+  ...({ 1: 'bold', 2: 'dim', 3: 'italic', 4: 'underline', 9: 'strike' } as const),
+  ...({ 22: 'normal', 23: 'upright', 24: 'unlined', 29: 'unstruck' } as const),
   ...({ 31: 'red', 32: 'green', 33: 'yellow', 34: 'blue', 35: 'magenta', 36: 'cyan', 37: 'uncoloured', 39: 'uncoloured' } as const),
   ...({ '38;5;215': 'yellow', '38;5;242': 'cyan' } as const),
 }
@@ -82,8 +74,9 @@ const tones: { readonly [code: string]: Tone } = {
  * what a page would not show, such as the definition of a link.
  */
 export function markdownRows(text: string, { columns }: RowLayout): readonly StyledRow[] {
-  const safe = escapeHidden(text).replace(/^\n+|\s+$/g, '')
-  const cells = /^.*\|.*\n([ |:-]*-[ |:-]*)(?:\n|$)/.exec(safe)?.[1]?.match(/-+/g) ?? []
+  const safe = escapeHidden(text).replace(/^\n+/, '').trimEnd()
+  const [head = '', second = ''] = safe.split('\n', 2)
+  const cells = head.includes('|') && isDelimiter(second) ? (second.match(/-+/g) ?? []) : []
   const drawn =
     cells.length * 6 + 1 > columns
       ? ''

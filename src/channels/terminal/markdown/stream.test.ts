@@ -178,6 +178,22 @@ describe('bad input', () => {
     expect(performance.now() - begun).toBeLessThan(20_000)
   })
 
+  test.each([
+    ['dashes that end in a letter', `a | b\n${'-'.repeat(16_000)}x`],
+    ['dashes below many columns', `${'|'.repeat(1_000)}\n${'-'.repeat(8_000)}x${'-'.repeat(8_000)}`],
+    ['dashes around a letter', `a | b\n${'-'.repeat(8_000)}x${'-'.repeat(8_000)}`],
+    ['spaces', `a${' '.repeat(8_000)}${'b'.repeat(8_000)}`],
+  ])('a long row of %s in 100 pieces takes no quadratic time', (_, text) => {
+    const markdown = createMarkdown(() => ({ columns: 80, color: true }))
+    const begun = performance.now()
+    for (let at = 0; at < text.length; at += Math.ceil(text.length / 100)) {
+      markdown.push(text.slice(at, at + Math.ceil(text.length / 100)))
+      markdown.tail()
+    }
+    markdown.end()
+    expect(performance.now() - begun).toBeLessThan(500)
+  })
+
   test('lists nested 100 deep, a table of 1,000 columns and nested marks keep to their rows', () => {
     const deep = Array.from({ length: 100 }, (_, level) => `${'  '.repeat(level)}- level ${level}`).join('\n')
     const table = `|${'a|'.repeat(1000)}\n|${'-|'.repeat(1000)}\n|${'b|'.repeat(1000)}`

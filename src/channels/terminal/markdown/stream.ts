@@ -1,7 +1,7 @@
 /** Renders Markdown while it arrives: rows that are final are given out once, the unfinished end as often as it is asked for. */
 
-import { type Code, codeRows } from './code.ts'
-import { fitted, markdownRows, printedRow, type RowLayout, type StyledRow, span } from './rows.ts'
+import { type Code, codeIn, codeRows } from './code.ts'
+import { fitted, isDelimiter, markdownRows, printedRow, type RowLayout, type StyledRow, span } from './rows.ts'
 
 /** Longer lines and blocks are cut, so that the unfinished end stays short, whatever arrives. */
 const longest = 16_384
@@ -84,14 +84,15 @@ function take(state: State, line: string, page: RowLayout): readonly StyledRow[]
   const rows = state.kind && begins(state, state.kind, line) ? flush(state, page) : []
   const [, indent, mark, language] = state.kind ? [] : (fenceOf(line) ?? [])
   if (mark !== undefined) {
-    Object.assign(state, { fence: { mark, indent: indent?.length, language, inside: '' }, number: undefined })
+    Object.assign(state, { fence: { ...codeIn(language ?? ''), mark, indent: indent?.length }, number: undefined })
     return [...rows, ...gap(state), ...fitted([span(line.trim(), ['dim'])], page.columns)]
   }
   const isEnd = state.kind === 'plain' ? isUnderline(line) : !state.kind && (isHeading(line) || isRule(line))
   if (state.kind) Object.assign(state, { text: `${state.text}\n${line}`, isBlankLast: false })
   else beginBlock(state, line)
   if (!isEnd && state.text.length <= longest) return rows
-  const head = isEnd ? undefined : /^.*\n[ |:-]*\|[ |:-]*(?=\n)/.exec(state.text)?.[0]
+  const [first, second = '', next] = isEnd ? [] : state.text.split('\n', 3)
+  const head = next !== undefined && isDelimiter(second) && second.includes('|') ? `${first}\n${second}` : undefined
   const cut = flush(state, page)
   if (head && head.length < longest / 2) Object.assign(state, { kind: 'plain', text: head, head })
   return [...rows, ...cut]
@@ -103,8 +104,8 @@ function takeCode(state: State, fence: NonNullable<State['fence']>, line: string
     state.fence = undefined
     return fitted([span(text, ['dim'])], columns)
   }
-  const [rows, next] = codeRows(line.slice(Math.min(fence.indent, indentOf(line))), fence, columns)
-  state.fence = { ...fence, ...next }
+  const [rows, inside] = codeRows(line.slice(Math.min(fence.indent, indentOf(line))), fence, columns)
+  state.fence = { ...fence, inside }
   return rows
 }
 

@@ -6,7 +6,7 @@ import { isObject } from '../../../kit/json.ts'
 import { count } from '../../../kit/text.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import { coloured, type Printed } from '../printer.ts'
-import { oneLine, type Render, type Screen } from '../render.ts'
+import { errorLine, oneLine, type Render, type Screen } from '../render.ts'
 import { createLiveArea } from '../screen/live-area.ts'
 import { cutTo, type StatusLine } from '../status-line.ts'
 import { printedRow } from './rows.ts'
@@ -31,28 +31,11 @@ type ToolResult = Extract<AgentEvent, { type: 'tool_result' }>
 export function terminalRender({ out, err, color, status, folds, showOutput }: TerminalScreen): Render {
   const columns = () => status.area()?.columns() ?? Math.max(2, status.columns())
   const markdown = createMarkdown(() => ({ columns: columns(), color }))
-  const state: { ahead: string; own?: ReturnType<typeof createLiveArea> | undefined } = { ahead: '' }
+  const state = { ahead: '' }
   const calls = new Map<string, ToolUse>()
   const row = (line: string) => printedRow([{ text: cutTo(line, columns()), style: ['dim'] }], { columns: columns(), color })
   const dim = (line: string) => [...row(line), '\n']
-  /**
-   * Prints what is final, above the tail. A conversation has an area for its unfinished rows; without one they get an area for as long as the
-   * text streams.
-   */
-  const live = (tail: readonly Printed[], print?: () => void) => {
-    if (!status.area() && tail.length > 0) {
-      // Few rows, since the height of the terminal is not known.
-      state.own = createLiveArea({ put: status.put, size: () => [status.columns(), 8] })
-      status.attach(state.own)
-    }
-    const running = state.own ? [] : [...calls.values()].map((call) => row(`· ${callLine(call)}`))
-    status.area()?.[print ? 'hold' : 'set']('tail', [...running, ...tail])
-    print?.()
-    if (!state.own || tail.length > 0) return
-    state.own.close()
-    state.own = undefined
-    status.attach()
-  }
+  const live = unfinishedRows(status, () => [...calls.values()].map((call) => row(`· ${callLine(call)}`)))
   const show = (rows: ReturnType<typeof markdown.push>, tail: readonly Printed[]) =>
     live(tail, rows.length > 0 ? () => out.write(rows.flatMap((row) => [...row, '\n'])) : undefined)
   const endText = () => {
@@ -94,17 +77,34 @@ export function terminalRender({ out, err, color, status, folds, showOutput }: T
       else if (event.type === 'approval_gate') status.area()?.set('tail', [])
       else if (event.type === 'tool_result') ended(event)
       else if (event.type === 'thinking') {
-        if (folds)
-          folds.thinking = coloured(
-            event.content.split('\n').map((text) => ({ tone: 'note', text })),
-            color,
-          )
+        const lines = event.content.split('\n').map((text): ShownLine => ({ tone: 'note', text }))
+        if (folds) folds.thinking = coloured(lines, color)
         err.write(dim(`∴ ${oneLine(event.content.trim(), 400)}`))
-      } else if (event.type === 'error')
-        err.write(`${event.code === 'context.trimmed' ? 'note' : event.recoverable ? 'warning' : 'error'}: ${event.message}\n`)
+      } else if (event.type === 'error') err.write(errorLine(event))
       if (event.type === 'tool_use') live([])
     },
     end: endText,
+  }
+}
+
+/**
+ * Prints what is final, above the tail. A conversation has an area for its unfinished rows; without one they get an area for as long as the
+ * text streams.
+ */
+function unfinishedRows(status: TerminalScreen['status'], running: () => readonly Printed[]) {
+  const state: { own?: ReturnType<typeof createLiveArea> | undefined } = {}
+  return (tail: readonly Printed[], print?: () => void): void => {
+    if (!status.area() && tail.length > 0) {
+      // Few rows, since the height of the terminal is not known.
+      state.own = createLiveArea({ put: status.put, size: () => [status.columns(), 8] })
+      status.attach(state.own)
+    }
+    status.area()?.[print ? 'hold' : 'set']('tail', [...(state.own ? [] : running()), ...tail])
+    print?.()
+    if (!state.own || tail.length > 0) return
+    state.own.close()
+    state.own = undefined
+    status.attach()
   }
 }
 
@@ -133,10 +133,8 @@ function resultOf({ toolName, input }: ToolUse, { status, output }: ToolResult):
   const lines = (number: number) => count(number, 'line')
   if (status === 'failed') {
     const denied = /^Denied by [^:]*: (.*)$/.exec(first)?.[1]
-    return (
-      oneLine(denied === undefined ? first : `denied: ${denied}`) +
-      (more.length > 0 && denied === undefined ? `, ${lines(more.length)}` : '')
-    )
+    if (denied !== undefined) return oneLine(`denied: ${denied}`)
+    return oneLine(first) + (more.length > 0 ? `, ${lines(more.length)}` : '')
   }
   const { old = '', new: text = '', content } = (isObject(input) ? input : {}) as { readonly [key: string]: string | undefined }
   if (toolName === 'shell') return first === '(no output)' ? 'exit 0' : `exit 0, ${lines(more.length + 1)}`

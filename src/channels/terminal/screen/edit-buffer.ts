@@ -11,114 +11,47 @@ export type EditBuffer = ReturnType<typeof createEditBuffer>
 /** A paste beyond this is shown folded. */
 const [longestLines, longestText] = [4, 1000]
 
+type State = { cells: Cell[]; at: number; killed: readonly Cell[]; column?: number | undefined }
+
 export function createEditBuffer() {
-  const segmenter = new Intl.Segmenter()
-  const cellsOf = (text: string): Cell[] => Array.from(segmenter.segment(text), ({ segment }) => (segment === '\r\n' ? '\n' : segment))
-  const state: { cells: Cell[]; at: number; killed: readonly Cell[]; column?: number | undefined } = { cells: [], at: 0, killed: [] }
-
-  const isWord = (cell: Cell | undefined) => typeof cell === 'object' || (cell !== undefined && /[\p{L}\p{N}_]/u.test(cell))
-  const lineStart = (from = state.at) => (from === 0 ? 0 : state.cells.lastIndexOf('\n', from - 1) + 1)
-  const lineEnd = () => {
-    const end = state.cells.indexOf('\n', state.at)
-    return end < 0 ? state.cells.length : end
-  }
-  const wordLeft = () => {
-    let at = state.at
-    while (at > 0 && !isWord(state.cells[at - 1])) at -= 1
-    while (at > 0 && isWord(state.cells[at - 1])) at -= 1
-    return at
-  }
-  const wordRight = () => {
-    let at = state.at
-    while (at < state.cells.length && !isWord(state.cells[at])) at += 1
-    while (at < state.cells.length && isWord(state.cells[at])) at += 1
-    return at
-  }
-  /** A shell's Ctrl-W takes everything up to a space. */
-  const spaceLeft = () => {
-    let at = state.at
-    while (at > 0 && /^\s$/.test(String(state.cells[at - 1]))) at -= 1
-    while (at > 0 && !/^\s$/.test(String(state.cells[at - 1]))) at -= 1
-    return at
-  }
-  const remove = (from: number, until: number, keep = true) => {
-    const cut = state.cells.splice(from, until - from)
-    if (keep && cut.length > 0) state.killed = cut
-    state.at = from
-  }
-  const put = (cells: readonly Cell[]) => {
-    state.cells = [...state.cells.slice(0, state.at), ...cells, ...state.cells.slice(state.at)]
-    state.at += cells.length
-  }
-  /** Inserts text, which may continue the character before it, as a skin tone does. */
-  const insert = (text: string) => {
-    const before = state.cells[state.at - 1]
-    const joins = typeof before === 'string' && before !== '\n' && !/^[ -~]/.test(text)
-    if (joins) remove(state.at - 1, state.at, false)
-    put(cellsOf(joins ? before + text : text))
-  }
-  const paste = (text: string) => {
-    const lines = text.split('\n').length
-    if (lines <= longestLines && text.length <= longestText) return put(cellsOf(text))
-    put([{ paste: text, label: lines > longestLines ? `[${count(lines, 'line')}]` : `[${count(text.length, 'character')}]` }])
-  }
-  /** @returns false at the first or last line */
-  const moveLine = (by: -1 | 1): boolean => {
-    const start = lineStart()
-    const column = state.column ?? state.at - start
-    const [from, until] = by < 0 ? [lineStart(start - 1), start - 1] : [lineEnd() + 1, state.cells.indexOf('\n', lineEnd() + 1)]
-    if (by < 0 ? start === 0 : from > state.cells.length) return false
-    Object.assign(state, { at: Math.min(from + column, until < 0 ? state.cells.length : until), column })
-    return true
-  }
-
-  const edits: { readonly [key: string]: () => unknown } = {
-    left: () => (state.at = Math.max(0, state.at - 1)),
-    right: () => (state.at = Math.min(state.cells.length, state.at + 1)),
-    home: () => (state.at = lineStart()),
-    end: () => (state.at = lineEnd()),
-    backspace: () => state.at > 0 && remove(state.at - 1, state.at, false),
-    delete: () => state.at < state.cells.length && remove(state.at, state.at + 1, false),
-    newline: () => put(['\n']),
-    'ctrl-k': () => remove(state.at, Math.max(lineEnd(), Math.min(state.at + 1, state.cells.length))),
-    'ctrl-u': () => remove(lineStart(), state.at),
-    'ctrl-w': () => remove(spaceLeft(), state.at),
-    'ctrl-y': () => put(state.killed),
-    'alt-b': () => (state.at = wordLeft()),
-    'alt-f': () => (state.at = wordRight()),
-    'alt-d': () => remove(state.at, wordRight()),
-    'alt-backspace': () => remove(wordLeft(), state.at),
-  }
-  const same: { readonly [key: string]: string } = {
-    'ctrl-a': 'home',
-    'ctrl-e': 'end',
-    'ctrl-b': 'left',
-    'ctrl-f': 'right',
-    'ctrl-left': 'alt-b',
-    'ctrl-right': 'alt-f',
-    'alt-left': 'alt-b',
-    'alt-right': 'alt-f',
-  }
-  const text = (cells: readonly Cell[] = state.cells) => cells.map((cell) => (typeof cell === 'string' ? cell : cell.paste)).join('')
-
+  const state: State = { cells: [], at: 0, killed: [] }
   return {
-    insert,
-    paste,
+    /** Inserts text, which may continue the character before it, as a skin tone does. */
+    insert(text: string) {
+      const before = state.cells[state.at - 1]
+      const joins = typeof before === 'string' && before !== '\n' && !/^[ -~]/.test(text)
+      if (joins) remove(state, state.at - 1, state.at, false)
+      put(state, cellsOf(joins ? before + text : text))
+    },
+    paste(text: string) {
+      const lines = text.split('\n').length
+      if (lines <= longestLines && text.length <= longestText) return put(state, cellsOf(text))
+      put(state, [{ paste: text, label: `[${lines > longestLines ? count(lines, 'line') : count(text.length, 'character')}]` }])
+    },
     /** @returns false when the key edits nothing */
     edit(key: string): boolean {
       const act = edits[same[key] ?? key]
-      act?.()
+      act?.(state)
       state.column = undefined
       return act !== undefined
     },
-    moveLine,
-    text,
-    beforeCursor: () => text(state.cells.slice(0, state.at)),
+    /** @returns false at the first or last line */
+    moveLine(by: -1 | 1): boolean {
+      const start = lineStart(state)
+      const after = lineEnd(state) + 1
+      const column = state.column ?? state.at - start
+      const [from, until] = by < 0 ? [lineStart(state, start - 1), start - 1] : [after, state.cells.indexOf('\n', after)]
+      if (by < 0 ? start === 0 : from > state.cells.length) return false
+      Object.assign(state, { at: Math.min(from + column, until < 0 ? state.cells.length : until), column })
+      return true
+    },
+    text: () => textOf(state.cells),
+    beforeCursor: () => textOf(state.cells.slice(0, state.at)),
     isEmpty: () => state.cells.length === 0,
     /** Replaces everything, and puts the cursor at the end or where `at` counts to in the text. */
     replace(words: string, at = words.length) {
-      state.cells = [...cellsOf(words.slice(0, at)), ...cellsOf(words.slice(at))]
-      Object.assign(state, { at: cellsOf(words.slice(0, at)).length, column: undefined })
+      const before = cellsOf(words.slice(0, at))
+      Object.assign(state, { cells: [...before, ...cellsOf(words.slice(at))], at: before.length, column: undefined })
     },
     /** Removes and returns everything, with the pastes folded as they were. */
     take(): readonly Cell[] {
@@ -132,6 +65,77 @@ export function createEditBuffer() {
     /** Returns the rows as they are seen, with pastes folded, and where the cursor stands. */
     rows: (prompt: string, columns: number) => rowsOf(state.cells, state.at, prompt, columns),
   }
+}
+
+const edits: { readonly [key: string]: (state: State) => unknown } = {
+  left: (state) => (state.at = Math.max(0, state.at - 1)),
+  right: (state) => (state.at = Math.min(state.cells.length, state.at + 1)),
+  home: (state) => (state.at = lineStart(state)),
+  end: (state) => (state.at = lineEnd(state)),
+  backspace: (state) => state.at > 0 && remove(state, state.at - 1, state.at, false),
+  delete: (state) => remove(state, state.at, state.at + 1, false),
+  newline: (state) => put(state, ['\n']),
+  'ctrl-k': (state) => remove(state, state.at, Math.max(lineEnd(state), state.at + 1)),
+  'ctrl-u': (state) => remove(state, lineStart(state), state.at),
+  // A shell's Ctrl-W takes everything up to a space.
+  'ctrl-w': (state) =>
+    remove(
+      state,
+      leftOf(state, (cell) => !/^\s$/.test(String(cell))),
+      state.at,
+    ),
+  'ctrl-y': (state) => put(state, state.killed),
+  'alt-b': (state) => (state.at = leftOf(state, isWord)),
+  'alt-f': (state) => (state.at = wordRight(state)),
+  'alt-d': (state) => remove(state, state.at, wordRight(state)),
+  'alt-backspace': (state) => remove(state, leftOf(state, isWord), state.at),
+}
+const same: { readonly [key: string]: string } = {
+  ...{ 'ctrl-a': 'home', 'ctrl-e': 'end', 'ctrl-b': 'left', 'ctrl-f': 'right' },
+  ...{ 'ctrl-left': 'alt-b', 'ctrl-right': 'alt-f', 'alt-left': 'alt-b', 'alt-right': 'alt-f' },
+}
+
+function cellsOf(text: string): Cell[] {
+  return Array.from(new Intl.Segmenter().segment(text), ({ segment }) => (segment === '\r\n' ? '\n' : segment))
+}
+
+function isWord(cell: Cell | undefined): boolean {
+  return typeof cell === 'object' || (cell !== undefined && /[\p{L}\p{N}_]/u.test(cell))
+}
+
+function lineStart({ cells, at }: State, from = at): number {
+  return from === 0 ? 0 : cells.lastIndexOf('\n', from - 1) + 1
+}
+
+function lineEnd({ cells, at }: State): number {
+  const end = cells.indexOf('\n', at)
+  return end < 0 ? cells.length : end
+}
+
+/** Returns where the nearest run of such cells before the cursor begins. */
+function leftOf({ cells, at: from }: State, isPart: (cell: Cell | undefined) => boolean): number {
+  let at = from
+  while (at > 0 && !isPart(cells[at - 1])) at -= 1
+  while (at > 0 && isPart(cells[at - 1])) at -= 1
+  return at
+}
+
+function wordRight({ cells, at: from }: State): number {
+  let at = from
+  while (at < cells.length && !isWord(cells[at])) at += 1
+  while (at < cells.length && isWord(cells[at])) at += 1
+  return at
+}
+
+function remove(state: State, from: number, until: number, keep = true): void {
+  const cut = state.cells.splice(from, until - from)
+  if (keep && cut.length > 0) state.killed = cut
+  state.at = from
+}
+
+function put(state: State, cells: readonly Cell[]): void {
+  state.cells = [...state.cells.slice(0, state.at), ...cells, ...state.cells.slice(state.at)]
+  state.at += cells.length
 }
 
 /** Wraps the prompt and the cells. The rows after the prompt `> ` are indented like it. */
@@ -158,6 +162,11 @@ export function rowsOf(cells: readonly Cell[], at: number, prompt: string, colum
     }
   }
   return { rows, cursor }
+}
+
+/** Returns the text with its pastes in full. */
+export function textOf(cells: readonly Cell[]): string {
+  return cells.map((cell) => (typeof cell === 'string' ? cell : cell.paste)).join('')
 }
 
 /** Returns the text as it is seen: pastes are folded. */

@@ -2,6 +2,7 @@
 
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { attempt } from '../../../kit/errors.ts'
 
 export const historySize = 1000
 /** Separates the lines of an entry. */
@@ -16,8 +17,8 @@ export function readHistory(path: string): string[] {
 
 /** History is a convenience: a disk error must not end the conversation. */
 export function keep(path: string, entry: string): void {
-  try {
+  attempt(() => {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     appendFileSync(path, `${entry.replaceAll('\n', lineBreak)}\n`, { mode: 0o600 })
-  } catch {}
+  })
 }

@@ -16,15 +16,7 @@ const pasteEnd = '\u001b[201~'
 const named: { readonly [code: string]: string } = { '\r': 'enter', '\n': 'enter', '\t': 'tab', '\b': 'backspace', '\u007f': 'backspace' }
 /** The final characters of cursor keys, and the numbers of those that end in `~`. */
 const finals: { readonly [final: string]: string } = {
-  A: 'up',
-  B: 'down',
-  C: 'right',
-  D: 'left',
-  H: 'home',
-  F: 'end',
-  I: 'focus',
-  O: 'blur',
-  Z: 'shift-tab',
+  ...{ A: 'up', B: 'down', C: 'right', D: 'left', H: 'home', F: 'end', I: 'focus', O: 'blur', Z: 'shift-tab' },
 }
 const numbers: { readonly [number: string]: string } = { 1: 'home', 3: 'delete', 4: 'end', 7: 'home', 8: 'end' }
 

@@ -1,9 +1,7 @@
 /** Keeps the rows of a conversation that are not final below the scrollback of the terminal; what is printed goes above them. */
 
 import { type Overlay, type Printed, spelled } from '../printer.ts'
-
-/** A styled row; the area cuts it at the last column. */
-export type LiveRow = Printed
+import { beginningOf } from '../status-line.ts'
 
 const parts = ['tail', 'working', 'input', 'footer'] as const
 /** Drawn in this order, from top to bottom. */
@@ -11,11 +9,12 @@ export type LivePart = (typeof parts)[number]
 
 type Place = { readonly row: number; readonly column: number }
 
+/** The area cuts styled rows at the last column. */
 export type LiveArea = Overlay & {
   /** Replaces the rows of one part and draws at once. The cursor stands in 'input', where `cursor` says, else after the last row. */
-  set(part: LivePart, rows: readonly LiveRow[], cursor?: Place): void
+  set(part: LivePart, rows: readonly Printed[], cursor?: Place): void
   /** Replaces the rows of one part; the next draw shows them. */
-  hold(part: LivePart, rows: readonly LiveRow[]): void
+  hold(part: LivePart, rows: readonly Printed[]): void
   readonly columns: () => number
   /** Erases the rows, and draws none until `resume`, which does not expect the screen as it was. */
   pause(): void
@@ -33,16 +32,16 @@ export type LiveAreaOptions = {
 
 const [begin, end] = ['\u001b[?2026h', '\u001b[?2026l']
 
+type PartRows = Map<LivePart, { readonly rows: readonly Printed[]; readonly cursor?: Place | undefined }>
+/** The widths of the drawn rows, and where the cursor stands among them. */
+type Drawn = { widths?: readonly number[]; at: Place }
+
 /** Every draw is one write. It assumes that a terminal which becomes narrower wraps the rows that were wider. */
 export function createLiveArea({ put, size }: LiveAreaOptions): LiveArea {
-  const shown = new Map<LivePart, { rows: readonly LiveRow[]; cursor?: Place | undefined }>()
-  /** The widths of the drawn rows, and where the cursor stands among them; `open` is the printed line that has no newline yet. */
-  const state: { widths?: readonly number[]; at: Place; frame: string; open: string; quiet: boolean; begun: boolean } = {
-    at: { row: 0, column: 0 },
-    frame: '',
-    open: '',
-    quiet: false,
-    begun: false,
+  const shown: PartRows = new Map()
+  /** `open` is the printed line that has no newline yet. */
+  const state: Drawn & { frame: string; open: string; quiet: boolean; begun: boolean } = {
+    ...{ at: { row: 0, column: 0 }, frame: '', open: '', quiet: false, begun: false },
   }
   /** Ends what `erase` began: the terminal shows both as one change. */
   const finish = (text: string) => {
@@ -50,56 +49,33 @@ export function createLiveArea({ put, size }: LiveAreaOptions): LiveArea {
     state.begun = false
   }
   const measure = () => {
-    const [columns, rows] = size()
-    return { columns: Math.max(2, columns || 80), rows: Math.max(2, rows || 24) }
+    const [columns, height] = size()
+    return { columns: Math.max(2, columns || 80), height: Math.max(2, height || 24) }
   }
-
-  /** Moves to the first drawn row, however the terminal has wrapped the rows since. */
-  const toTop = (columns: number) => {
-    if (state.widths === undefined) return ''
-    const above = state.widths.slice(0, state.at.row).reduce((sum, width) => sum + Math.max(1, Math.ceil(width / columns)), 0)
-    return up(above + Math.floor(state.at.column / columns))
-  }
-
-  /** Clears the first drawn row and those below it. Where they are the whole screen, tmux would keep them as history if all were cleared at once. */
-  const clearing = (columns: number) => {
-    const isOne = (state.widths ?? []).length < 2 && (state.widths?.[0] ?? 0) <= columns
-    return isOne ? '\u001b[K' : '\u001b[K\u001b[B\r\u001b[J\u001b[A'
-  }
-
   const erase = () => {
     if (state.widths === undefined) return
     const { columns } = measure()
     const column = columnAfter(state.open, columns)
-    const top = `${begin}${toTop(columns)}\r${clearing(columns)}`
+    const top = `${begin}${toTop(state, columns)}\r${clearing(state, columns)}`
     Object.assign(state, { widths: undefined, begun: true })
     // After a full row the next character belongs to the row below, where the cursor already is.
     if (column === columns) state.open = ''
     put(column === 0 || column === columns ? top : `${top}\u001b[A\u001b[${column + 1}G`)
   }
 
+  const clear = () => {
+    erase()
+    finish('')
+  }
   const draw = () => {
     if (state.quiet) return
-    const { columns, rows: height } = measure()
-    const all = parts.flatMap((part) => shown.get(part)?.rows ?? [])
-    if (all.length === 0) {
-      erase()
-      return finish('')
-    }
-    const input = shown.get('input')
-    const before = parts.slice(0, parts.indexOf('input')).reduce((sum, part) => sum + (shown.get(part)?.rows.length ?? 0), 0)
-    const wanted = input?.cursor && { row: before + input.cursor.row, column: input.cursor.column }
-    // What does not fit is cut at the top, but the row of the cursor stays.
-    const first = Math.max(0, Math.min(all.length - height + 1, wanted?.row ?? all.length))
-    const rows = all.slice(first, first + Math.max(1, height - 1)).map((row) => fitRow(row, columns))
-    const lead = state.widths === undefined ? (columnAfter(state.open, columns) > 0 ? '\r\n' : '') : toTop(columns)
+    const { columns, height } = measure()
+    const { rows, at } = layOut(shown, columns, height)
+    if (rows.length === 0) return clear()
+    const lead = state.widths === undefined ? (columnAfter(state.open, columns) > 0 ? '\r\n' : '') : toTop(state, columns)
     const last = rows.length - 1
-    const clear = (at: number) => (at < last ? '\u001b[K' : last > 0 ? '\u001b[J' : clearing(columns))
-    const body = rows.map(({ text }, at) => `\r${clear(at)}${text}`).join('\r\n')
-    const at = wanted
-      ? { row: Math.min(last, wanted.row - first), column: Math.min(wanted.column, columns - 1) }
-      : { row: last, column: Math.min(rows[last]?.width ?? 0, columns - 1) }
-    const frame = `${body}${up(last - at.row)}\u001b[${at.column + 1}G`
+    const clearRow = (row: number) => (row < last ? '\u001b[K' : last > 0 ? '\u001b[J' : clearing(state, columns))
+    const frame = `${rows.map(({ text }, row) => `\r${clearRow(row)}${text}`).join('\r\n')}${up(last - at.row)}\u001b[${at.column + 1}G`
     // In a terminal of another size the same rows may have been wrapped.
     const key = `${columns} ${height} ${frame}`
     if (state.widths === undefined || key !== state.frame) finish(`${begin}${lead}${frame}`)
@@ -107,8 +83,7 @@ export function createLiveArea({ put, size }: LiveAreaOptions): LiveArea {
   }
 
   const pause = () => {
-    erase()
-    finish('')
+    clear()
     state.quiet = true
   }
   const close = () => {
@@ -116,13 +91,11 @@ export function createLiveArea({ put, size }: LiveAreaOptions): LiveArea {
     process.off('exit', close)
   }
   process.once('exit', close)
-
   return {
     erase,
     printed(text) {
-      const words = Bun.stripANSI(text)
-      const from = words.lastIndexOf('\n') + 1
-      state.open = from > 0 ? words.slice(from) : state.open + words
+      const words = state.open + Bun.stripANSI(text)
+      state.open = words.slice(words.lastIndexOf('\n') + 1)
       draw()
     },
     set(part, rows, cursor) {
@@ -140,33 +113,45 @@ export function createLiveArea({ put, size }: LiveAreaOptions): LiveArea {
   }
 }
 
+/** Returns the rows that fit, and where the cursor stands among them. What does not fit is cut at the top, but the row of the cursor stays. */
+function layOut(shown: PartRows, columns: number, height: number) {
+  const all = parts.flatMap((part) => shown.get(part)?.rows ?? [])
+  const { cursor } = shown.get('input') ?? {}
+  const before = parts.slice(0, parts.indexOf('input')).reduce((sum, part) => sum + (shown.get(part)?.rows.length ?? 0), 0)
+  const wanted = cursor && before + cursor.row
+  const first = Math.max(0, Math.min(all.length - height + 1, wanted ?? all.length))
+  const rows = all.slice(first, first + Math.max(1, height - 1)).map((row) => fitRow(row, columns))
+  const last = rows.length - 1
+  const column = Math.min(cursor?.column ?? rows[last]?.width ?? 0, columns - 1)
+  return { rows, at: { row: wanted === undefined ? last : Math.min(last, wanted - first), column } }
+}
+
+/** Moves to the first drawn row, however the terminal has wrapped the rows since. */
+function toTop({ widths, at }: Drawn, columns: number): string {
+  if (widths === undefined) return ''
+  const above = widths.slice(0, at.row).reduce((sum, width) => sum + Math.max(1, Math.ceil(width / columns)), 0)
+  return up(above + Math.floor(at.column / columns))
+}
+
+/** Clears the first drawn row and those below it. Where they are the whole screen, tmux would keep them as history if all were cleared at once. */
+function clearing({ widths: [first = 0, ...more] = [] }: Drawn, columns: number): string {
+  return more.length === 0 && first <= columns ? '\u001b[K' : '\u001b[K\u001b[B\r\u001b[J\u001b[A'
+}
+
 function up(rows: number): string {
   return rows > 0 ? `\u001b[${rows}A` : ''
 }
 
 /** Returns the row as the terminal gets it, at most `columns` wide, and its width. */
-function fitRow(row: LiveRow, columns: number): { readonly text: string; readonly width: number } {
+function fitRow(row: Printed, columns: number): { readonly text: string; readonly width: number } {
   const state = { width: 0 }
   const pieces = (typeof row === 'string' ? [row] : row).map((piece) => {
     if (typeof piece !== 'string') return spelled([piece])
-    const words = fitWords(spelled(piece).replace(/[\n\t]/g, ' '), columns - state.width)
+    const words = beginningOf(spelled(piece).replace(/[\n\t]/g, ' '), columns - state.width)
     state.width += Bun.stringWidth(words)
     return words
   })
   return { text: pieces.join(''), width: state.width }
-}
-
-/** Returns the beginning of the text that fits into so many columns. */
-function fitWords(text: string, columns: number): string {
-  if (Bun.stringWidth(text) <= columns) return text
-  const state = { text: '', width: 0 }
-  for (const { segment } of new Intl.Segmenter().segment(text)) {
-    const width = Bun.stringWidth(segment)
-    if (state.width + width > columns) break
-    state.text += segment
-    state.width += width
-  }
-  return state.text
 }
 
 /** Returns the column after the text, as a terminal of this width wraps it: 0 to `columns`, which means that the row is full. */

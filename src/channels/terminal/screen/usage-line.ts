@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import type { Conversation } from '../../../host/api.ts'
 import type { ClaimMark } from '../../../host/contract/claim-mark.ts'
 import { attempt } from '../../../kit/errors.ts'
-import { visible } from '../../../kit/text.ts'
+import { count, grouped, visible } from '../../../kit/text.ts'
 import type { Ending, Usage } from '../../../runtime/event.ts'
 import { cachedShare } from '../../../runtime/usage.ts'
 import { oneLine } from '../render.ts'
@@ -14,7 +14,7 @@ import { oneLine } from '../render.ts'
 export function proofLines(proof: readonly ClaimMark[]): readonly string[] {
   const doubtful = proof.filter(({ state }) => state !== 'proved')
   if (doubtful.length > 0) return doubtful.map(({ state, claim, why }) => oneLine(`${state}: "${claim}": ${why}`, 400))
-  return proof.length === 0 ? [] : [`proved: ${proof.length} ${proof.length === 1 ? 'claim' : 'claims'}`]
+  return proof.length === 0 ? [] : [`proved: ${count(proof.length, 'claim')}`]
 }
 
 /** Formats `1,234 tokens in (60% cached), 56 out, $0.0021`; undefined when nothing was used, as with the offline helper. */
@@ -23,11 +23,7 @@ export function usageLine(usage: Usage | undefined): string | undefined {
   const { inputTokens, outputTokens, costMicros } = usage
   const money = costMicros === undefined ? '' : `, ${dollars(costMicros)}`
   const cached = usage.cachedInputTokens ? ` (${Math.round(cachedShare(usage) * 100)}% cached)` : ''
-  return `${counted(inputTokens)} ${inputTokens === 1 ? 'token' : 'tokens'} in${cached}, ${counted(outputTokens)} out${money}`
-}
-
-function counted(tokens: number): string {
-  return tokens.toLocaleString('en')
+  return `${count(inputTokens, 'token')} in${cached}, ${grouped(outputTokens)} out${money}`
 }
 
 /** Rounds to a hundredth of a cent below one dollar, and to a cent from one dollar up. */
@@ -50,7 +46,7 @@ export function addApprovalAdvice(conversation: Pick<Conversation, 'unanswered'>
 
 /** Returns what stands beside the present work: the tokens of the turn so far, what they cost, and how to stop. */
 export function workFacts(usage: Usage | undefined): readonly string[] {
-  const tokens = usage ? [`${counted(usage.inputTokens + usage.outputTokens)} tokens`] : []
+  const tokens = usage ? [`${grouped(usage.inputTokens + usage.outputTokens)} tokens`] : []
   return [...tokens, ...(usage?.costMicros === undefined ? [] : [dollars(usage.costMicros)]), 'Esc interrupts']
 }
 

@@ -3,6 +3,7 @@
 import type { Conversation, Host } from '../../../host/api.ts'
 import type { AskPerson } from '../approval-prompt.ts'
 import type { CliSetup } from '../context.ts'
+import type { Printed } from '../printer.ts'
 
 export type Slash = {
   readonly host: Host
@@ -13,6 +14,9 @@ export type Slash = {
   /** Opens a new conversation; with settings, the same conversation with those; with an id, that one. */
   readonly replace: (by: { readonly model?: string; readonly approveAllMedium?: boolean; readonly id?: string }) => Promise<Conversation>
 }
+
+/** Returns what to print. */
+export type SlashAnswer = (typed: Slash, argument: string) => Printed | Promise<Printed>
 
 /** `continue`: the last turn continues. */
 export type LineOutcome = 'message' | 'continue' | 'done' | 'exit'

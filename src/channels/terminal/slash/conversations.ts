@@ -8,17 +8,18 @@ import { markdownOf } from '../../../host/records/conversation-file.ts'
 import { hasCode } from '../../../kit/errors.ts'
 import { count, didYouMean, flat, quote, visible } from '../../../kit/text.ts'
 import type { ConversationEntry } from '../../../memory/conversations/search-turns.ts'
-import type { Slash } from './contract.ts'
+import type { Slash, SlashAnswer } from './contract.ts'
 
-type ConversationCommand = '/resume' | '/rename' | '/fork' | '/export'
+export const conversationAnswers = {
+  '/resume': resume,
+  '/rename': onceSaid('/rename', rename),
+  '/fork': onceSaid('/fork', fork),
+  '/export': onceSaid('/export', exportFile),
+}
 
-/** @returns what to print */
-export async function conversationCommand(command: ConversationCommand, typed: Slash, argument: string): Promise<string> {
-  const { conversation, host } = typed
-  if (command === '/resume') return resume(typed, argument)
-  if (!host.hasConversation(conversation.id)) return `${command} works once something was said here\n`
-  if (command === '/rename') return rename(typed, argument)
-  return command === '/fork' ? fork(typed, argument) : exportFile(typed, argument)
+function onceSaid(command: string, answer: SlashAnswer): SlashAnswer {
+  return async (typed, argument) =>
+    typed.host.hasConversation(typed.conversation.id) ? answer(typed, argument) : `${command} works once something was said here\n`
 }
 
 async function resume({ host, conversation, replace, ask, setup }: Slash, words: string): Promise<string> {
@@ -47,7 +48,8 @@ async function choose({ write, ask, choices }: Choosing, first: string): Promise
     const found = choices({ words, limit: shown + 1 })
     const rows = found.slice(0, shown)
     if (found.length === 0 && words === '') return undefined
-    if (found.length === 0) write(`nothing matches ${quote(words)}${nearName(choices, words)}\n`)
+    const titles = found.length === 0 ? choices({ limit: 200 }).map(({ title }) => title) : []
+    if (found.length === 0) write(`nothing matches ${quote(words)}${didYouMean(words, titles)}\n`)
     write(rows.map((each, index) => `${String(index + 1).padStart(3)}  ${entryLine(each)}\n`).join(''))
     if (found.length > shown) write('     … and more: type words to narrow the list\n')
     const answer = (await ask('Number, or words to narrow the list (Enter: none): '))?.trim() ?? ''
@@ -57,13 +59,6 @@ async function choose({ write, ask, choices }: Choosing, first: string): Promise
     if (/^\d+$/.test(answer)) write(`no ${answer} in this list\n`)
     else words = answer
   }
-}
-
-function nearName(choices: Choosing['choices'], words: string): string {
-  return didYouMean(
-    words,
-    choices({ limit: 200 }).map(({ title }) => title),
-  )
 }
 
 /** Formats a conversation on one line: name, age, folder, and the first words when it has another name. */

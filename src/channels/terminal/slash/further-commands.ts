@@ -15,14 +15,12 @@ import { onInterrupt } from '../signals.ts'
 import type { Slash } from './contract.ts'
 import { readWiggumLine, wiggumTurn } from './wiggum-turn.ts'
 
-type FurtherCommand = '/context' | '/compact' | '/cost' | '/model' | '/wiggum'
-
-/** @returns what to print */
-export async function furtherCommand(command: FurtherCommand, typed: Slash, argument: string): Promise<string> {
-  if (command === '/wiggum') return wiggum(typed)
-  if (command === '/model') return changeModel(typed, argument)
-  if (command === '/context') return contextReport(typed)
-  return command === '/cost' ? costReport(typed) : compactNow(typed, argument.replace(/^keep\b\s*/, ''))
+export const furtherAnswers = {
+  '/wiggum': wiggum,
+  '/model': changeModel,
+  '/context': contextReport,
+  '/cost': costReport,
+  '/compact': (typed: Slash, argument: string) => compactNow(typed, argument.replace(/^keep\b\s*/, '')),
 }
 
 async function wiggum({ line, host, setup, ask }: Slash): Promise<string> {
@@ -44,11 +42,9 @@ async function contextReport({ conversation }: Slash): Promise<string> {
     [count(history.length - (isSummary ? 1 : 0), 'message'), estimateTokens(isSummary ? history.slice(1) : history)],
   ]
   const used = rows.reduce((sum, [, tokens]) => sum + tokens, 0)
-  const line = (name: string, tokens: number) =>
-    `  ${name.padEnd(24)} ${grouped(tokens).padStart(10)} ${`${((tokens / Math.max(1, window)) * 100).toFixed(1)} %`.padStart(8)}\n`
-  const lines = [...rows, ['used', used] as const, ['free', Math.max(0, window - used)] as const].map(([name, tokens]) =>
-    line(name, tokens),
-  )
+  const all = [...rows, ['used', used] as const, ['free', Math.max(0, window - used)] as const]
+  const share = (tokens: number) => `${((tokens / Math.max(1, window)) * 100).toFixed(1)} %`
+  const lines = all.map(([name, tokens]) => `  ${name.padEnd(24)} ${grouped(tokens).padStart(10)} ${share(tokens).padStart(8)}\n`)
   return `${conversation.model}: ${grouped(window)} tokens; what the next request holds before your message, estimated\n${lines.join('')}`
 }
 

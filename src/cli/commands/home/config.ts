@@ -28,21 +28,19 @@ import { isObject } from '../../../kit/json.ts'
 import { count, didYouMean, quote } from '../../../kit/text.ts'
 import { openLibc } from '../../../workspace/changes/tree/libc.ts'
 import { createTurns } from '../../../workspace/changes/turns.ts'
-import { type Arguments, type Complete, command, type Flags } from '../../args/command.ts'
+import { type Complete, command } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
+import { printList } from '../../print-list.ts'
 
-/** Implements `trust`: it lists and changes the folders whose project configuration counts. */
-const flags = {
-  remove: { type: 'boolean', about: 'No longer trust the folder' },
-  list: { type: 'boolean', about: 'List the trusted folders' },
-  ...jsonFlag,
-} as const satisfies Flags
-const args = { dir: { type: 'text', optional: true, about: 'Folder (default: this one)' } } as const satisfies Arguments
-
+/** Lists and changes the folders whose project configuration counts. */
 export const trust = command({
-  flags: flags,
-  args: args,
+  flags: {
+    remove: { type: 'boolean', about: 'No longer trust the folder' },
+    list: { type: 'boolean', about: 'List the trusted folders' },
+    ...jsonFlag,
+  },
+  args: { dir: { type: 'text', optional: true, about: 'Folder (default: this one)' } },
   examples: [
     ['', 'trust this folder'],
     ['--remove ~/project', 'no longer'],
@@ -51,7 +49,9 @@ export const trust = command({
   async run(context, { remove = false, list = false, json = false }, { dir: folder }) {
     const book = createTrust(homePaths(context.home).trustedFolders)
     if (list) {
-      print(context, book.list(), json)
+      const { folders, notices } = book.list()
+      printList(context, { items: folders, json, lines: folders, none: 'no folder is trusted; to trust this one: braidclaw trust' })
+      for (const notice of notices) context.process.stderr.write(`note: ${notice}\n`)
       return
     }
     const place = resolve(context.cwd, folder ?? '.')
@@ -62,11 +62,6 @@ export const trust = command({
     context.process.stdout.write(json ? `${JSON.stringify(changed)}\n` : `${changed.folder}: ${verb}\n`)
   },
 })
-
-function print(context: CliContext, { folders, notices }: { folders: readonly string[]; notices: readonly string[] }, json: boolean): void {
-  context.process.stdout.write(json ? `${JSON.stringify(folders)}\n` : folders.map((folder) => `${folder}\n`).join(''))
-  for (const notice of notices) context.process.stderr.write(`note: ${notice}\n`)
-}
 
 export const show = command({
   flags: {
@@ -98,20 +93,21 @@ export const validate = command({
     const trusted = (folder: string) => createTrust(trustedFolders).isTrusted(folder)
     const loaded = validateConfig({ home, env, cwd, channels, flags: { workspace }, trusted, tools: builtInNames })
     const { warnings } = loaded
-    if (json)
-      context.process.stdout.write(
-        `${context.redactor.text(JSON.stringify(loaded.ok ? { ok: true, file: loaded.file ?? null, warnings } : loaded))}\n`,
-      )
-    else
-      for (const warning of [...warnings.map(describeProblem), ...(loaded.ok ? loaded.notices : [])])
-        context.process.stderr.write(`warning: ${warning}\n`)
+    const { stdout, stderr } = context.process
+    if (json) {
+      stdout.write(`${context.redactor.text(JSON.stringify(loaded.ok ? { ok: true, file: loaded.file ?? null, warnings } : loaded))}\n`)
+      if (loaded.ok) return
+      throw new CliExit(exitCodes.error)
+    }
+    const notes = [...warnings.map(describeProblem), ...(loaded.ok ? loaded.notices : [])]
+    stderr.write(notes.map((note) => `warning: ${note}\n`).join(''))
     if (!loaded.ok) {
       const lines = loaded.problems.map((problem) => `error: ${describeProblem(problem)}`)
-      throw new CliExit(exitCodes.error, json ? '' : [...lines, `${count(lines.length, 'problem')} found`].join('\n'))
+      throw new CliExit(exitCodes.error, [...lines, `${count(lines.length, 'problem')} found`].join('\n'))
     }
     const program = programIn(loaded.origins)
-    if (!json && program) context.process.stdout.write(`${program} is valid\n`)
-    if (!json) context.process.stdout.write(loaded.file ? `${loaded.file} is valid\n` : `valid: no ${config} yet, the defaults hold\n`)
+    if (program) stdout.write(`${program} is valid\n`)
+    stdout.write(loaded.file ? `${loaded.file} is valid\n` : `valid: no ${config} yet, the defaults hold\n`)
   },
 })
 
@@ -124,14 +120,10 @@ export const schema = command({
 
 const complete: Complete = async (context) => {
   const models = attempt(() => loadSetup(context).config.providers.models) ?? {}
-  const leaves = (kind: string) => Object.keys(rowsOfKind(kind) ?? {})
-  const own = Object.values(models).flatMap(({ name, kind }) => leaves(kind).map((leaf) => `${providerPrefix}${name}.${leaf}`))
-  return [
-    ...tableOf(context.channels)
-      .settings.map((setting) => setting.key)
-      .filter((name) => !name.includes('*')),
-    ...own,
-  ]
+  const own = Object.values(models).flatMap(({ name, kind }) =>
+    Object.keys(rowsOfKind(kind) ?? {}).map((leaf) => `${providerPrefix}${name}.${leaf}`),
+  )
+  return [...tableOf(context.channels).settings.flatMap(({ key }) => (key.includes('*') ? [] : key)), ...own]
 }
 
 const key = { type: 'text', about: 'A setting, such as limits.max_run_usd (docs/config.md)', complete } as const
@@ -165,7 +157,7 @@ export const set = command({
     const words = [first, value, ...more]
     if (words.length % 2 !== 0) throw usageError(`a value is missing after ${quote(words.at(-1))}`)
     const typed = new Map(words.flatMap((name, n) => (n % 2 === 0 ? [[name, words[n + 1] ?? ''] as const] : [])))
-    await change(context, json, (text) => [...typed.keys()].map((name) => [name, tomlFor(context, { name, typed, text })]))
+    await change(context, json, (text) => Array.from(typed.keys(), (name) => [name, tomlFor(context, { name, typed, text })]))
   },
 })
 
@@ -174,12 +166,10 @@ export const unset = command({
   args: { key: { ...key, many: true } },
   examples: [['default_model', "then the provider's own model is asked"]],
   async run(context, { json = false }, { key: names }) {
-    await change(context, json, (text) =>
-      names.map((name) => {
-        knownSetting(context, name, valueIn(text, kindKey(name)))
-        return [name, undefined]
-      }),
-    )
+    await change(context, json, (text) => {
+      for (const name of names) knownSetting(context, name, valueIn(text, kindKey(name)))
+      return names.map((name) => [name, undefined])
+    })
   },
 })
 

@@ -12,20 +12,15 @@ import { errorText } from '../../../kit/errors.ts'
 import { didYouMean, quote } from '../../../kit/text.ts'
 import { openLibc } from '../../../workspace/changes/tree/libc.ts'
 import { createTurns } from '../../../workspace/changes/turns.ts'
-import { type Arguments, command } from '../../args/command.ts'
+import { type Arguments, type Complete, command } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { commandError, usageError } from '../../exit.ts'
-import { askHidden, createPrompts } from '../../onboard/questions.ts'
+import { askHidden, createPrompts, isExported } from '../../onboard/questions.ts'
 import { printList } from '../../print-list.ts'
 
-const args = {
-  provider: {
-    type: 'text',
-    optional: true,
-    about: 'A provider of the configuration, or one that needs no table (docs/models.md)',
-    complete: async (context) => keyRows(context).map(({ provider }) => provider),
-  },
-} as const satisfies Arguments
+const about = 'A provider of the configuration, or one that needs no table (docs/models.md)'
+const complete: Complete = async (context) => keyRows(context).map(({ provider }) => provider)
+const args = { provider: { type: 'text', optional: true, about, complete } } as const satisfies Arguments
 
 export const login = command({
   flags: {
@@ -50,8 +45,8 @@ export const login = command({
     const value = stdin ? (await Bun.stdin.text()).trim() : await askHidden(createPrompts(context.process.stdout))
     if (!isKey(value)) throw usageError('stdin holds no key; a key is one word, without spaces and quotes')
     await storeKey(context, { name, value })
-    const fact = { provider: of, variable: name, stored: true }
-    context.process.stdout.write(json ? `${JSON.stringify(fact)}\n` : `the key of ${of} is kept in ${homePaths(context.home).keys}\n`)
+    const says = `the key of ${of} is kept in ${homePaths(context.home).keys}`
+    context.process.stdout.write(`${json ? JSON.stringify({ provider: of, variable: name, stored: true }) : says}\n`)
     if (isExported(name)) context.process.stderr.write(`note: ${name} is set in the environment and counts more\n`)
   },
 })
@@ -84,21 +79,14 @@ type KeyRow = { readonly provider: string; readonly variable: string; readonly s
 function keyRows(context: CliContext): readonly KeyRow[] {
   const { config, paths } = loadSetup(context)
   const { keys } = readKeys(paths.keys)
-  const known = knownNames.map((name) => [name, knownProvider(name, {})?.apiKeyEnv] as const)
-  const configured = Object.values(config.providers.models)
-    .filter(isWireProvider)
-    .map(({ name, apiKeyEnv }) => [name, apiKeyEnv] as const)
-  const variables = new Map([...known, ...configured])
+  const known = knownNames.flatMap((name) => knownProvider(name, {}) ?? [])
+  const configured = Object.values(config.providers.models).filter(isWireProvider)
+  const variables = new Map([...known, ...configured].map(({ name, apiKeyEnv }) => [name, apiKeyEnv]))
   const read = [...variables.values()]
-  const others = Object.keys(keys).filter((name) => !read.includes(name))
-  return [...variables, ...others.map((name) => [name, name] as const)].flatMap(([provider, variable]) =>
+  for (const name of Object.keys(keys)) if (!read.includes(name)) variables.set(name, name)
+  return [...variables].flatMap(([provider, variable]) =>
     variable ? [{ provider, variable, stored: Object.hasOwn(keys, variable), environment: isExported(variable) }] : [],
   )
-}
-
-/** Tells whether the variable is set outside of the keys file; the environment of the context holds both. */
-function isExported(name: string): boolean {
-  return Boolean(process.env[name])
 }
 
 async function rowFor(context: CliContext, wanted: string | undefined, onlyStored = false): Promise<KeyRow> {

@@ -7,7 +7,6 @@ import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { isWireProvider, providerNamed } from '../../../config/config.ts'
 import { defaultConfigToml, extendConfig, nameFor } from '../../../config/config-text.ts'
 import { loadWith } from '../../../config/init.ts'
-import { readKeys } from '../../../config/keys-file.ts'
 import { knownProvider } from '../../../config/known-providers.ts'
 import { isOfflineDefault } from '../../../config/offline-default.ts'
 import { homePaths } from '../../../config/paths.ts'
@@ -22,27 +21,17 @@ import { weaknessOf } from '../../../security/redaction/secret-forms.ts'
 import { command } from '../../args/command.ts'
 import { usageError } from '../../exit.ts'
 import { isUnanswered } from '../../offline-notice.ts'
-import {
-  type Answers,
-  type Asking,
-  askForProvider,
-  Cancelled,
-  type Candidate,
-  createPrompts,
-  type Prompts,
-} from '../../onboard/questions.ts'
+import { type Asking, askForProvider, Cancelled, type Candidate, createPrompts } from '../../onboard/questions.ts'
 import { initialise } from './init.ts'
 import { storeKey } from './login.ts'
 
-type Onboarding = { readonly context: CliContext; readonly setup: CliSetup; readonly prompts: Prompts; readonly answers: Answers }
+type Onboarding = Pick<Asking, 'prompts' | 'answers'> & { readonly context: CliContext; readonly setup: CliSetup }
 
 export const onboard = command({
   examples: [['', 'in a terminal']],
   exits: [130],
   async run(context) {
-    if (!isTerminal(0) || !isTerminal(1)) {
-      throw usageError('onboard asks questions and needs a terminal; use "braidclaw init" in scripts')
-    }
+    if (!isTerminal(0) || !isTerminal(1)) throw usageError('onboard asks questions and needs a terminal; use "braidclaw init" in scripts')
     await connect(context, 'Ready. Say hello: braidclaw agent')
   },
 })
@@ -69,15 +58,12 @@ async function connect(context: CliContext, done: string): Promise<CliContext> {
   using interrupt = onInterrupt(() => reject(new Cancelled()))
   prompts.begin('BraidClaw')
   try {
-    const asking = findCandidate(onboarding).then(async (candidate) => ({
-      candidate,
-      answers: candidate === undefined || (await mayReplace(onboarding, candidate)),
-    }))
-    const outcome = await Promise.race([asking, interrupted])
+    const candidate = await Promise.race([findCandidate(onboarding), interrupted])
+    const replaces = candidate === undefined || (await Promise.race([mayReplace(onboarding, candidate), interrupted]))
     interrupt.stop()
-    await write(onboarding, outcome)
+    await write(onboarding, candidate, replaces)
     prompts.end(done)
-    const env = outcome.candidate ? withKey(context, outcome.candidate) : context.env
+    const env = candidate ? withKey(context, candidate) : context.env
     return { ...context, env, process: { ...context.process, env } }
   } catch (error) {
     if (error instanceof Cancelled) prompts.cancel('Nothing was changed.')
@@ -89,13 +75,11 @@ async function connect(context: CliContext, done: string): Promise<CliContext> {
 async function findCandidate(onboarding: Onboarding): Promise<Candidate | undefined> {
   const { context, setup, prompts, answers } = onboarding
   const text = configText(context)
-  const stored = readKeys(setup.paths.keys).keys
   const asking: Asking = {
     prompts,
     answers,
     env: context.env,
     running: await runningServers(setup),
-    isStored: (variable) => stored[variable] !== undefined && stored[variable] === context.env[variable],
     models: (candidate) => modelsFor(onboarding, candidate),
     nameFor: (proposal) => nameFor(text, proposal),
   }
@@ -164,16 +148,14 @@ async function mayReplace({ setup, prompts }: Onboarding, { proposal }: Candidat
   return (await prompts.choose(`Until now "${defaultProvider}" answers. Use ${proposal.name} instead?`, says)) === 'yes'
 }
 
-type Outcome = { readonly candidate: Candidate | undefined; readonly answers: boolean }
-
-async function write({ context, setup, prompts }: Onboarding, { candidate, answers }: Outcome): Promise<void> {
+async function write({ context, setup, prompts }: Onboarding, candidate: Candidate | undefined, answers: boolean): Promise<void> {
   const proposal = candidate?.proposal
   const choice = proposal ?? { name: 'local', model: 'mock' }
   if (candidate?.key) {
     await storeKey(context, candidate.key)
     prompts.say('info', `The key is kept in ${setup.paths.keys}, which only you can read.`)
   }
-  await initialise(context, { json: false, proposals: proposal ? [proposal] : [], ...(answers ? { choice } : {}) })
+  await initialise(context, { json: false, proposals: proposal ? [proposal] : [], choice: answers ? choice : undefined })
 }
 
 /** How long the test may take: a server may first load the model, but a person is waiting. */
@@ -199,10 +181,8 @@ function configText({ home, channels }: CliContext): string {
 }
 
 function configWith(context: CliContext, { proposal }: Candidate) {
-  const { home, env, cwd, channels } = context
-  const path = homePaths(home).config
   const draft = extendConfig(configText(context), { proposals: [proposal], choice: proposal }).text
-  const loaded = loadWith(path, draft, { home, env, cwd, channels })
+  const loaded = loadWith(homePaths(context.home).config, draft, context)
   if (!loaded.ok) throw new Error(loaded.problems.map(({ message }) => message).join('; '))
   const { config } = loaded
   const found = providerNamed(config, proposal.name)

@@ -37,10 +37,8 @@ export const list = command({
   flags: jsonFlag,
   examples: [['', 'names, and how each begins']],
   run(context, { json = false }) {
-    const items = templatesIn(context.home).map((each) => ({
-      ...each,
-      begins: cut(flat(findTemplate(each.path, context).text.trim()), 100),
-    }))
+    const begin = (path: string) => cut(flat(findTemplate(path, context).text.trim()), 100)
+    const items = templatesIn(context.home).map((each) => ({ ...each, begins: begin(each.path) }))
     const lines = items.map(({ name, begins }) => `${name.padEnd(16)}  ${begins}`)
     printList(context, { items, json, lines, none: 'no templates yet; to make one: braidclaw template new NAME' })
   },

@@ -9,6 +9,7 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import type { JsonObject } from '../../../kit/json.ts'
 import { count, flat } from '../../../kit/text.ts'
 import type { Pin } from '../../../memory/agent-files/pins.ts'
+import { clearConversations } from '../../../memory/conversations/delete-conversations.ts'
 import { createSearch } from '../../../memory/conversations/search-turns.ts'
 import { clearing } from '../../../receipts/without-run.ts'
 import { command, type Flags } from '../../args/command.ts'
@@ -76,7 +77,7 @@ export const clear = command({
     const setup = loadSetup(context)
     await withRecords(setup, ({ memory, record }) => {
       const leave = (input: JsonObject) => void record.recordAction({ conversationId: 'none', tool: clearing, input, risk: 'medium' })
-      const cleared = inRecordWords(() => memory.conversations.clear({ yes, leave }))
+      const cleared = inRecordWords(() => clearConversations(memory, { yes, leave }))
       if (!cleared.ok) throw new CliExit(exitCodes.usage, `error: ${cleared.message}`)
       context.process.stdout.write(
         json

@@ -3,9 +3,8 @@
 import { existsSync } from 'node:fs'
 import { createQuestionChannel, runChannel } from '../../../channels/filter/channel.ts'
 import { cliChannel } from '../../../channels/list.ts'
-import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
+import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
-import type { LoopOptions } from '../../../channels/terminal/conversation-loop.ts'
 import type { TurnOptions } from '../../../channels/terminal/run-turn.ts'
 import { channelSettings } from '../../../config/config.ts'
 import { NoConversation } from '../../../host/run/find-conversation.ts'
@@ -17,7 +16,7 @@ import { quote } from '../../../kit/text.ts'
 import { command, type Flags, type Given, spelled } from '../../args/command.ts'
 import { pasteable } from '../../args/resolve-command.ts'
 import { acceptance, checkFlags, conversationOf, formatOf, imagesOf, messageOf, turnFlags, wiggumFlags } from '../../args/turn-flags.ts'
-import { CliExit, exitCodes, usageError } from '../../exit.ts'
+import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 import { isUnanswered, noteOffline } from '../../offline-notice.ts'
 import type { Confiner } from './confined-channel.ts'
 import { confinedFlags, confinerOf } from './confined-flags.ts'
@@ -61,7 +60,7 @@ const loadHelp = () => import('../../args/help.ts')
 const wiggumCommand = () => import('./wiggum.ts')
 
 export const agent = command({
-  flags: flags,
+  flags,
   args: { task: { type: 'text', optional: true, about: 'The message, as with -m' } },
   examples: [
     ['', 'a conversation in the terminal'],
@@ -87,49 +86,46 @@ export const agent = command({
     const context = given.plain ? { ...started, env: { ...started.env, TERM: 'dumb' } } : started
     const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
     if (given.control) return forControlPlane(context, given)
-    if (given.image && [given.attempts, given.continueTurn, given.confined, given.wiggum].some((each) => each !== undefined))
+    if (given.image && names(given, ['attempts', 'continueTurn', 'confined', 'wiggum']))
       throw usageError('--image belongs to one message; leave out --wiggum, --attempts, --continue-turn and --confined')
     if (given.wiggum) return (await wiggumCommand()).wiggum(context, given)
-    const alone = wiggumOnly.find((name) => given[name] !== undefined)
-    if (alone !== undefined) throw usageError(`${spelled(alone)} belongs to --wiggum`)
+    const alone = names(given, wiggumOnly)
+    if (alone) throw usageError(`${spelled(alone)} belongs to --wiggum`)
     if (given.continueTurn && given.resume === undefined && existsSync(`${context.home}/wiggum`)) {
       const { continueInterrupted } = await wiggumCommand()
       if (await continueInterrupted(context, given)) return
     }
-    if (given.continueTurn && [given.message, given.attempts].some((each) => each !== undefined))
-      throw new CliExit(exitCodes.usage, 'error: --continue-turn continues a turn that has its message already; omit -m and --attempts')
-    if (given.role !== undefined) throw new CliExit(exitCodes.usage, 'error: --role belongs to --control')
+    if (given.continueTurn && names(given, ['message', 'attempts']))
+      throw usageError('--continue-turn continues a turn that has its message already; omit -m and --attempts')
+    if (given.role !== undefined) throw usageError('--role belongs to --control')
     const proof = given.requireProof ? 'require' : undefined
-    if (proof && [given.attempts, given.confined].some((each) => each !== undefined))
-      throw new CliExit(exitCodes.usage, 'error: --require-proof is for one agent on its own records; leave out --attempts and --confined')
+    if (proof && names(given, ['attempts', 'confined']))
+      throw usageError('--require-proof is for one agent on its own records; leave out --attempts and --confined')
     const settings = { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium, proof } as const
     const loaded = loadSetup(context, settings)
-    const isTalk = formatOf(given) === 'text' && (given.message ?? given.continueTurn ?? given.attempts) === undefined
+    const isTalk = formatOf(given) === 'text' && !names(given, ['message', 'continueTurn', 'attempts'])
     const connected = isTalk && isUnanswered(loaded) && (await (await import('../home/onboard.ts')).offerModel(context))
     const setup = await withFoundModels(connected ? loadSetup(connected, settings) : loaded)
     if (!channelSettings(setup.config, cliChannel).enabled)
-      throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
-    const activeAgent =
-      setup.config.defaultAgent === undefined
-        ? undefined
-        : await (await import('../../../host/setup/agent-profile.ts')).activeAgentOf(setup)
+      throw commandError('[channels.cli] enabled = false; this channel is switched off')
+    const profiles = setup.config.defaultAgent === undefined ? undefined : await import('../../../host/setup/agent-profile.ts')
+    const activeAgent = await profiles?.activeAgentOf(setup)
     const message = given.continueTurn ? undefined : await messageOf({ message: given.message, advice }, context)
     noteOffline(setup)
     sayWhere(setup)
     const confiner = await confinerOf(given)
     if (confiner && (given.attempts ?? given.continueTurn) !== undefined)
-      throw new CliExit(exitCodes.usage, 'error: --confined has no --attempts and no --continue-turn; leave them out')
-    const talk: Talk = { setup, flags: given, confiner, ...(activeAgent ? { activeAgent } : {}) }
+      throw usageError('--confined has no --attempts and no --continue-turn; leave them out')
+    const talk: Talk = { setup, flags: given, confiner, activeAgent }
     const isOneTurn = given.attempts === undefined && (message !== undefined || given.continueTurn)
-    if (!isOneTurn && [given.check, given.checkRuns, given.checkPass].some((each) => each !== undefined))
-      throw new CliExit(exitCodes.usage, 'error: --check belongs to one turn; pass -m "message"')
+    if (!isOneTurn && names(given, ['check', 'checkRuns', 'checkPass'])) throw usageError('--check belongs to one turn; pass -m "message"')
     if (given.attempts !== undefined) return attempt(talk, message)
-    if (given.keep !== undefined) throw new CliExit(exitCodes.usage, 'error: --keep belongs to --attempts')
+    if (given.keep !== undefined) throw usageError('--keep belongs to --attempts')
     if (message === undefined && !given.continueTurn) return converse(talk)
     const run = (renderer?: TurnOptions['renderer']) =>
       oneTurn(talk, message, renderer).catch((error: unknown) => {
         if (!(error instanceof NoConversation) || !given.continueTurn) throw error
-        throw new CliExit(exitCodes.usage, `error: nothing to continue: ${error.message}`)
+        throw usageError(`nothing to continue: ${error.message}`)
       })
     if (given.check) return (await import('../tools/check.ts')).checkTurn(setup, { ...given, check: given.check }, run)
     const exitCode = await run()
@@ -138,11 +134,16 @@ export const agent = command({
 })
 
 async function forControlPlane(context: CliContext, given: AgentFlags): Promise<void> {
-  const { message, continue: latest, continueTurn, resume, attempts, agent, role, workspace, model, autonomy, approveAllMedium } = given
-  if ([message, latest, continueTurn, resume, attempts].some((each) => each !== undefined))
-    throw new CliExit(exitCodes.usage, 'error: --control takes its tasks from the control plane; leave out -m, -c, --resume and --attempts')
+  const { agent, role, workspace, model, autonomy, approveAllMedium } = given
+  if (names(given, ['message', 'continue', 'continueTurn', 'resume', 'attempts']))
+    throw usageError('--control takes its tasks from the control plane; leave out -m, -c, --resume and --attempts')
   const { workFor } = await import('../control/worker-command.ts')
   await workFor(context, { agent, role, workspace, model, autonomy, approveAllMedium, runner: 'own' })
+}
+
+/** Returns the first of these flags that the command line names. */
+function names(given: AgentFlags, flags: readonly (keyof AgentFlags)[]): keyof AgentFlags | undefined {
+  return flags.find((name) => given[name] !== undefined)
 }
 
 /** Words that are not flags are most likely a question. */
@@ -157,55 +158,41 @@ type Talk = {
   readonly setup: CliSetup
   readonly flags: AgentFlags
   readonly confiner: Confiner | undefined
-  readonly activeAgent?: ActiveAgent
+  readonly activeAgent: ActiveAgent | undefined
 }
 
 async function attempt({ setup, flags }: Talk, prompt: string | undefined): Promise<void> {
   const { attempts: count = 2, keep, continue: latest, resume, model, agent, autonomy, maxTurns, approveAllMedium } = flags
-  if (prompt === undefined) throw new CliExit(exitCodes.usage, 'error: --attempts needs a message: -m "…"')
-  if (latest || resume !== undefined)
-    throw new CliExit(exitCodes.usage, 'error: --attempts begins new conversations; leave out -c and --resume')
+  if (prompt === undefined) throw usageError('--attempts needs a message: -m "…"')
+  if (latest || resume !== undefined) throw usageError('--attempts begins new conversations; leave out -c and --resume')
   const format = formatOf(flags)
-  if (format === 'stream-json') throw new CliExit(exitCodes.usage, 'error: --attempts has no stream; use --json')
+  if (format === 'stream-json') throw usageError('--attempts has no stream; use --json')
   const { compareAttempts } = await import('./attempts.ts')
   const setupIn = (workspace: string) => loadSetup(setup.context, { workspace, model, agent, autonomy, maxTurns, approveAllMedium })
   await compareAttempts({ setup, prompt, count, keep, json: format === 'json', setupIn })
 }
 
 /** Runs one turn; without a prompt it continues the last turn. */
-async function oneTurn(
-  { setup, flags, confiner, activeAgent }: Talk,
-  prompt?: string,
-  renderer?: TurnOptions['renderer'],
-): Promise<number> {
+async function oneTurn({ setup, flags, confiner, activeAgent }: Talk, prompt?: string, renderer?: TurnOptions['renderer']) {
   const ask = terminalPrompt(setup.context)
   const latest = flags.continue || (flags.continueTurn && flags.resume === undefined)
   const which = conversationOf({ ...flags, continue: latest }, activeAgent?.session)
   const format = formatOf(flags)
   const pictures = await imagesOf(setup, flags.image ?? [])
-  const tell = format === 'text' ? { tell: tellOnStderr(setup.context) } : {}
-  const options = { channel: 'cli', ...tell, ...activeAgent?.request, ...acceptance(flags) }
+  const options = { channel: 'cli', ...activeAgent?.request, ...acceptance(flags) }
   const shown = { prompt, words: flags.message, pictures, sayUsage: true, renderer, ask, showOutput: flags.showOutput }
   const channel = createQuestionChannel({ setup, which, options, format, ...shown })
   await runChannel(setup, confiner?.around(channel, setup) ?? channel)
   return channel.exitCode() ?? exitCodes.error
 }
 
-async function converse(talk: Talk): Promise<void> {
+async function converse({ setup, flags, confiner, activeAgent }: Talk): Promise<void> {
   const { createTerminalChannel } = await import('../../../channels/terminal/conversation-loop.ts')
-  const channel = createTerminalChannel({ ...conversingOf(talk), pictures: await imagesOf(talk.setup, talk.flags.image ?? []) })
-  await runChannel(talk.setup, talk.confiner?.around(channel, talk.setup) ?? channel)
-}
-
-function conversingOf({ setup, flags, activeAgent }: Talk): LoopOptions {
-  if (formatOf(flags) !== 'text') throw new CliExit(exitCodes.usage, 'error: a conversation is text; for JSON pass a message with -m')
+  if (formatOf(flags) !== 'text') throw usageError('a conversation is text; for JSON pass a message with -m')
   const { workspace, agent, autonomy, maxTurns, approveAllMedium, plain } = flags
-  return {
-    setup,
-    plain,
-    settings: { workspace, agent, autonomy, maxTurns, approveAllMedium },
-    conversation: conversationOf(flags, activeAgent?.session),
-    ...acceptance(flags),
-    ...(activeAgent ? { activeAgent } : {}),
-  }
+  const settings = { workspace, agent, autonomy, maxTurns, approveAllMedium }
+  const conversation = conversationOf(flags, activeAgent?.session)
+  const pictures = await imagesOf(setup, flags.image ?? [])
+  const channel = createTerminalChannel({ setup, plain, settings, conversation, ...acceptance(flags), activeAgent, pictures })
+  await runChannel(setup, confiner?.around(channel, setup) ?? channel)
 }

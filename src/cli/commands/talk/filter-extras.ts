@@ -21,8 +21,6 @@ import { usageError } from '../../exit.ts'
 
 export type Extras = Awaited<ReturnType<typeof readExtras>>
 
-type Attachments = { readonly texts: readonly string[]; readonly pictures: readonly Uint8Array[] }
-
 /** @throws CliExit 2 and FailureError `usage` before anything is asked */
 export async function readExtras(context: CliContext, given: FilterFlags) {
   const { attachment = [], param = [], print = '' } = given
@@ -34,7 +32,8 @@ export async function readExtras(context: CliContext, given: FilterFlags) {
   const { prompt: own, system: _, defaults: __, options = {}, extract_last: extractLast, ...rest } = template
   const flags: FilterFlags = { ...rest, ...(extractLast && { extractLast }), ...given }
   const params = pairsOf('--param', param)
-  const schema = schemaOf(context, flags)
+  const place = { cwd: context.cwd, home: context.env.HOME ?? '', flag: '--schema' }
+  const schema = flags.schema === undefined ? undefined : readSchema(systemTextOf(flags.schema, place).text)
   const { noStream, usage: saysUsage = false } = flags
   const block = flags.extractLast ? 'last' : flags.extract ? 'first' : undefined
   if (schema && block) throw usageError('--schema prints JSON and -x a code block; pass one')
@@ -64,12 +63,6 @@ function pairsOf(flag: string, pairs: readonly string[]): { readonly [name: stri
   return Object.fromEntries(pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]))
 }
 
-function schemaOf({ cwd, env }: CliContext, { schema }: FilterFlags) {
-  if (schema === undefined) return undefined
-  const isText = schema.trim().startsWith('{')
-  return readSchema(isText ? schema : systemTextOf(schema, { cwd, home: env.HOME ?? '', flag: '--schema' }).text)
-}
-
 /** Stdin is read with the question. */
 function isFile(path: string): boolean {
   if (path === '-' && stdinKind() !== 'data') throw usageError('-a - is stdin, and nothing is piped in')
@@ -78,7 +71,7 @@ function isFile(path: string): boolean {
   return path !== '-'
 }
 
-function attachmentsOf(setup: CliSetup, paths: readonly string[]): Attachments {
+function attachmentsOf(setup: CliSetup, paths: readonly string[]) {
   const [texts, pictures]: [string[], Uint8Array[]] = [[], []]
   for (const path of paths) {
     // A shell passes a pipe of its own so, and no rule is about it.
@@ -100,32 +93,26 @@ export function pictureIn(name: string, bytes: Uint8Array): Uint8Array {
 
 /** The settings of a provider that are options of its model, and what other programs call them. */
 const optionNames = 'temperature max_output_tokens total_timeout_s idle_timeout_s max_retries context_tokens stream'.split(' ')
-const otherNames: { readonly [name: string]: string } = { max_tokens: 'max_output_tokens', timeout: 'total_timeout_s' }
+const otherNames = new Map(Object.entries({ max_tokens: 'max_output_tokens', timeout: 'total_timeout_s' }))
 
 /** Sets the options in every provider that may answer. @throws CliExit 2 for an option that none of them has, and for a wrong value */
 function withModelOptions(setup: CliSetup, options: { readonly [name: string]: string }): CliSetup {
-  const { config, context } = setup
+  const { cwd, env, home } = setup.context
+  const { config } = setup
   const asked = reachableProviders(config, config.defaultProvider)
   const models = { ...config.providers.models }
+  const where = { base: cwd, env, home, userHome: '', typed: true }
   for (const [typed, text] of Object.entries(options)) {
-    const name = Object.hasOwn(otherNames, typed) ? (otherNames[typed] ?? '') : typed
-    const able = asked.flatMap(({ name: id, kind }) => {
-      const row = optionNames.includes(name) ? rowsOfKind(kind)?.[name] : undefined
-      return row ? [{ id, row }] : []
-    })
+    const name = otherNames.get(typed) ?? typed
+    const able = optionNames.includes(name) ? asked.filter(({ kind }) => rowsOfKind(kind)?.[name]) : []
     if (able.length === 0) {
-      const names = optionNames.filter((each) => asked.some(({ kind }) => Object.hasOwn(rowsOfKind(kind) ?? {}, each)))
-      const near = didYouMean(typed, [...names, ...Object.keys(otherNames)]) || `; there are: ${names.join(', ') || 'none'}`
+      const names = optionNames.filter((each) => asked.some(({ kind }) => rowsOfKind(kind)?.[each]))
+      const near = didYouMean(typed, [...names, ...otherNames.keys()]) || `; there are: ${names.join(', ') || 'none'}`
       throw usageError(`-o ${typed}: the provider ${config.defaultProvider} has no such option${near}`)
     }
-    for (const { id, row } of able) {
-      const { value, wrong } = check(row, parseJson(text) ?? text, {
-        base: context.cwd,
-        env: context.env,
-        home: context.home,
-        userHome: '',
-        typed: true,
-      })
+    for (const { name: id, kind } of able) {
+      const row = rowsOfKind(kind)?.[name]
+      const { value, wrong } = row ? check(row, parseJson(text) ?? text, where) : { wrong: [] }
       if (value === undefined) throw usageError(`-o ${typed}: ${wrong.join('; ')}`)
       Object.assign(models, { [id]: { ...models[id], [camel(name)]: value } })
     }

@@ -3,7 +3,7 @@
 import { createQuestionChannel, runChannel } from '../../../channels/filter/channel.ts'
 import { systemTextOf } from '../../../channels/filter/system-text.ts'
 import { cliChannel } from '../../../channels/list.ts'
-import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
+import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { renderWhole } from '../../../channels/terminal/render.ts'
 import { channelSettings } from '../../../config/config.ts'
@@ -13,22 +13,18 @@ import { type AgentProfile, agentProfileOf, runAgent, sessionOf, soulOf } from '
 import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere } from '../../../host/setup/workspace-folder.ts'
-import { type Arguments, command, spelled } from '../../args/command.ts'
+import { command, spelled } from '../../args/command.ts'
 import { type FilterFlags, filterFlags, hasExtras } from '../../args/filter-flags.ts'
 import { pasteable } from '../../args/resolve-command.ts'
 import { acceptance, conversationOf, formatOf, imagesOf, messageOf } from '../../args/turn-flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
 import { noteOffline } from '../../offline-notice.ts'
 import type { Extras } from './filter-extras.ts'
-
-const args = {
-  message: { type: 'text', many: true, optional: true, about: 'The question; text on stdin is appended' },
-} as const satisfies Arguments
 
 /** Joins several words into one question. @throws CliExit with the exit code of the turn, unless it is 0 */
 export const filter = command({
   flags: filterFlags,
-  args: args,
+  args: { message: { type: 'text', many: true, optional: true, about: 'The question; text on stdin is appended' } },
   examples: [
     ['"What is 2+2?"', 'a question'],
     ['-s "Which service is failing?" < error.log', 'with a system prompt, over text from stdin'],
@@ -51,7 +47,7 @@ export const filter = command({
     const found = flags.toolBackend === 'llm' ? loaded : await withFoundModels(loaded)
     const setup = extras?.configured(found) ?? found
     if (!channelSettings(setup.config, cliChannel).enabled)
-      throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
+      throw commandError('[channels.cli] enabled = false; this channel is switched off')
     const agentProfile = agentProfileOf(setup)
     const own = await systemOf({ setup, flags, agentProfile })
     const { texts, pictures } = extras?.attachments(setup) ?? { texts: [], pictures: [] }
@@ -61,7 +57,7 @@ export const filter = command({
     const said = extras?.instructed(flags.system === undefined ? system : own) ?? system
     const code = await answer({ setup, flags, agentProfile, prompt, images, system: said, form: extras?.form })
     const failure = extras?.form?.failure()
-    if (failure !== undefined) throw new CliExit(exitCodes.error, `error: ${failure}`)
+    if (failure !== undefined) throw commandError(failure)
     if (code !== 0) throw new CliExit(code)
   },
 })
@@ -72,10 +68,7 @@ const loadExtras = () => import('./filter-extras.ts')
 function assertModelName({ model }: FilterFlags, words: readonly string[]): void {
   if (model === undefined || !/\s/.test(model)) return
   const question = pasteable([[model, ...words].join(' ')])
-  throw new CliExit(
-    exitCodes.usage,
-    `error: -m names the model here, and no model is called ${JSON.stringify(model)}. To ask that: braidclaw ${question}`,
-  )
+  throw usageError(`-m names the model here, and no model is called ${JSON.stringify(model)}. To ask that: braidclaw ${question}`)
 }
 
 /** A picture on stdin is added to `images`. */
@@ -88,10 +81,10 @@ async function promptOf(context: CliContext, { model }: FilterFlags, { words, ex
     images.push((await loadExtras()).pictureIn('stdin', bytes))
     return ''
   }
-  const source = { advice, isOptional: extras?.asksByItself, binary }
-  const prompt = await messageOf({ ...(words.length > 0 ? { message: words.join(' ') } : {}), ...source }, context)
+  const message = words.length > 0 ? words.join(' ') : undefined
+  const prompt = await messageOf({ message, advice, isOptional: extras?.asksByItself, binary }, context)
   if (prompt !== undefined) return prompt
-  throw new CliExit(exitCodes.usage, `error: nothing to answer: ${advice}`)
+  throw usageError(`nothing to answer: ${advice}`)
 }
 
 type Asking = { readonly setup: CliSetup; readonly flags: FilterFlags; readonly agentProfile: AgentProfile }
@@ -117,32 +110,20 @@ async function answer(question: AnswerOptions): Promise<number> {
   if (flags.tools !== undefined || flags.toolBackend !== undefined) {
     const code = await (await import('../../../channels/filter/tool-backend.ts')).runExternalLoop({
       ...question,
-      backend: flags.toolBackend,
+      ...{ backend: flags.toolBackend, model: flags.model, sandbox: flags.sandbox, tools: flags.tools },
       odd: images.length > 0 ? '--image' : oddWithBackend(flags),
-      model: flags.model,
-      sandbox: flags.sandbox,
-      tools: flags.tools,
     })
     if (code !== undefined) return code
   }
-  const request = await filterOptions({
-    setup,
-    system: question.system,
-    ...acceptance(flags),
-    ...(flags.tools === undefined ? {} : { tools: flags.tools }),
-  })
+  const request = await filterOptions({ setup, system: question.system, ...acceptance(flags), tools: flags.tools })
   const which = conversationOf(flags, () => sessionOf(agentProfile))
   const ask = flags.tools === undefined ? undefined : terminalPrompt(setup.context)
   const format = formatOf(flags)
-  const tell = format === 'text' ? { tell: tellOnStderr(setup.context) } : {}
   const channel = createQuestionChannel({
     setup,
     which,
-    options: { channel: 'filter', ...tell, ...request, agent: runAgent(agentProfile) },
-    format,
-    prompt,
-    pictures: await imagesOf(setup, images),
-    ...(ask ? { ask } : {}),
+    options: { channel: 'filter', ...request, agent: runAgent(agentProfile) },
+    ...{ format, prompt, pictures: await imagesOf(setup, images), ask },
     renderer: form?.renderer ?? (format === 'text' ? renderWhole : undefined),
     again: form?.again,
     begun: (conversation, host) => noteNewSession({ setup, flags, agentProfile }, conversation, host),
