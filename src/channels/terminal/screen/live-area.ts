@@ -33,8 +33,8 @@ export type LiveAreaOptions = {
 const [begin, end] = ['\u001b[?2026h', '\u001b[?2026l']
 
 type PartRows = Map<LivePart, { readonly rows: readonly Printed[]; readonly cursor?: Place | undefined }>
-/** The widths of the drawn rows, and where the cursor stands among them. */
-type Drawn = { widths?: readonly number[]; at: Place }
+/** The words of the drawn rows, and where the cursor stands among them. */
+type Drawn = { drawn?: readonly string[]; at: Place }
 
 /** Every draw is one write. It assumes that a terminal which becomes narrower wraps the rows that were wider. */
 export function createLiveArea({ put, size }: LiveAreaOptions): LiveArea {
@@ -53,11 +53,11 @@ export function createLiveArea({ put, size }: LiveAreaOptions): LiveArea {
     return { columns: Math.max(2, columns || 80), height: Math.max(2, height || 24) }
   }
   const erase = () => {
-    if (state.widths === undefined) return
+    if (state.drawn === undefined) return
     const { columns } = measure()
-    const column = columnAfter(state.open, columns)
+    const { column } = endOf(state.open, columns)
     const top = `${begin}${toTop(state, columns)}\r${clearing(state, columns)}`
-    Object.assign(state, { widths: undefined, begun: true })
+    Object.assign(state, { drawn: undefined, begun: true })
     // After a full row the next character belongs to the row below, where the cursor already is.
     if (column === columns) state.open = ''
     put(column === 0 || column === columns ? top : `${top}\u001b[A\u001b[${column + 1}G`)
@@ -72,14 +72,14 @@ export function createLiveArea({ put, size }: LiveAreaOptions): LiveArea {
     const { columns, height } = measure()
     const { rows, at } = layOut(shown, columns, height)
     if (rows.length === 0) return clear()
-    const lead = state.widths === undefined ? (columnAfter(state.open, columns) > 0 ? '\r\n' : '') : toTop(state, columns)
+    const lead = state.drawn === undefined ? (endOf(state.open, columns).column > 0 ? '\r\n' : '') : toTop(state, columns)
     const last = rows.length - 1
     const clearRow = (row: number) => (row < last ? '\u001b[K' : last > 0 ? '\u001b[J' : clearing(state, columns))
     const frame = `${rows.map(({ text }, row) => `\r${clearRow(row)}${text}`).join('\r\n')}${up(last - at.row)}\u001b[${at.column + 1}G`
     // In a terminal of another size the same rows may have been wrapped.
     const key = `${columns} ${height} ${frame}`
-    if (state.widths === undefined || key !== state.frame) finish(`${begin}${lead}${frame}`)
-    Object.assign(state, { widths: rows.map(({ width }) => width), at, frame: key })
+    if (state.drawn === undefined || key !== state.frame) finish(`${begin}${lead}${frame}`)
+    Object.assign(state, { drawn: rows.map(({ words }) => words), at, frame: key })
   }
 
   const pause = () => {
@@ -106,7 +106,7 @@ export function createLiveArea({ put, size }: LiveAreaOptions): LiveArea {
     columns: () => measure().columns,
     pause,
     resume() {
-      Object.assign(state, { widths: undefined, open: '', quiet: false })
+      Object.assign(state, { drawn: undefined, open: '', quiet: false })
       draw()
     },
     close,
@@ -122,49 +122,52 @@ function layOut(shown: PartRows, columns: number, height: number) {
   const first = Math.max(0, Math.min(all.length - height + 1, wanted ?? all.length))
   const rows = all.slice(first, first + Math.max(1, height - 1)).map((row) => fitRow(row, columns))
   const last = rows.length - 1
-  const column = Math.min(cursor?.column ?? rows[last]?.width ?? 0, columns - 1)
+  const column = Math.min(cursor?.column ?? Bun.stringWidth(rows[last]?.words ?? ''), columns - 1)
   return { rows, at: { row: wanted === undefined ? last : Math.min(last, wanted - first), column } }
 }
 
 /** Moves to the first drawn row, however the terminal has wrapped the rows since. */
-function toTop({ widths, at }: Drawn, columns: number): string {
-  if (widths === undefined) return ''
-  const above = widths.slice(0, at.row).reduce((sum, width) => sum + Math.max(1, Math.ceil(width / columns)), 0)
-  return up(above + Math.floor(at.column / columns))
+function toTop({ drawn, at }: Drawn, columns: number): string {
+  if (drawn === undefined) return ''
+  const above = drawn.slice(0, at.row).reduce((sum, words) => sum + endOf(words, columns).row + 1, 0)
+  const { row, column } = endOf(beginningOf(drawn[at.row] ?? '', at.column), columns)
+  return up(above + row + (column === columns ? 1 : 0))
 }
 
 /** Clears the first drawn row and those below it. Where they are the whole screen, tmux would keep them as history if all were cleared at once. */
-function clearing({ widths: [first = 0, ...more] = [] }: Drawn, columns: number): string {
-  return more.length === 0 && first <= columns ? '\u001b[K' : '\u001b[K\u001b[B\r\u001b[J\u001b[A'
+function clearing({ drawn: [first = '', ...more] = [] }: Drawn, columns: number): string {
+  return more.length === 0 && endOf(first, columns).row === 0 ? '\u001b[K' : '\u001b[K\u001b[B\r\u001b[J\u001b[A'
 }
 
 function up(rows: number): string {
   return rows > 0 ? `\u001b[${rows}A` : ''
 }
 
-/** Returns the row as the terminal gets it, at most `columns` wide, and its width. */
-function fitRow(row: Printed, columns: number): { readonly text: string; readonly width: number } {
-  const state = { width: 0 }
+/** Returns the row as the terminal gets it, at most `columns` wide, and its words alone. */
+function fitRow(row: Printed, columns: number): Readonly<Record<'text' | 'words', string>> {
+  const state = { words: '' }
   const pieces = (typeof row === 'string' ? [row] : row).map((piece) => {
     if (typeof piece !== 'string') return spelled([piece])
-    const words = beginningOf(spelled(piece).replace(/[\n\t]/g, ' '), columns - state.width)
-    state.width += Bun.stringWidth(words)
+    const words = beginningOf(spelled(piece).replace(/[\n\t]/g, ' '), columns - Bun.stringWidth(state.words))
+    state.words += words
     return words
   })
-  return { text: pieces.join(''), width: state.width }
+  return { text: pieces.join(''), words: state.words }
 }
 
-/** Returns the column after the text, as a terminal of this width wraps it: 0 to `columns`, which means that the row is full. */
-function columnAfter(text: string, columns: number): number {
-  if (/^[ -~]*$/.test(text)) return text === '' ? 0 : ((text.length - 1) % columns) + 1
-  const state = { column: 0 }
+/** Returns where the text ends in a terminal that wraps it at this width; the column is 0 to `columns`, which means that the row is full. */
+function endOf(text: string, columns: number): Place {
+  if (text === '') return { row: 0, column: 0 }
+  if (/^[ -~]*$/.test(text)) return { row: Math.floor((text.length - 1) / columns), column: ((text.length - 1) % columns) + 1 }
+  const state = { row: 0, column: 0 }
   for (const { segment } of new Intl.Segmenter().segment(text)) {
     if (segment === '\t') state.column = Math.min(columns - 1, (Math.floor(state.column / 8) + 1) * 8)
     else if (segment === '\r') state.column = 0
     else {
       const width = Bun.stringWidth(segment)
-      state.column = state.column + width > columns ? width : state.column + width
+      if (state.column + width > columns) Object.assign(state, { row: state.row + 1, column: 0 })
+      state.column += width
     }
   }
-  return state.column
+  return state
 }
