@@ -162,7 +162,7 @@ The user's instructions for this project, from ${path}; what is permitted stays 
 ${text}`
 }
 
-/** Filters the tools that the model gets: without a working sandbox, whose `state` is asked only when there is a shell, it gets no shell. */
+/** Filters the tools that the model gets: no shell without a working sandbox, whose `state` is asked only when there is a shell. */
 export async function toolsForModel(
   specs: readonly ToolSpec[],
   { log, state }: { log: Log; state: () => Promise<Trial> },

@@ -146,7 +146,7 @@ async function answerOf(provider: Provider, request: ChatRequest, signal: AbortS
   throw new ProviderFailure('bad_request', 'the stream of the model that reads pictures ended without an end')
 }
 
-/** `meter`: absent when there is no budget: then a failed call leaves no reservation, and is recorded as a call of which nothing is known. */
+/** `meter`: absent without a budget; then a failed call leaves no reservation and is recorded as a call of which nothing is known. */
 type Counting = Pick<CompactionRequest, 'payer' | 'meter'> & { readonly memory: Pick<Memory, 'store'> }
 
 /** Returns the same provider for calls that belong to no run; the use of each is recorded, and reserves budget. */

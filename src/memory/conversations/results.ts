@@ -20,19 +20,20 @@ const mostListed = 1_000
 
 type PackedResult = { readonly packed: Uint8Array; readonly digest: string | null }
 
+/** Removes the oldest results of the home. */
+function removeBeyond(store: Store, mostBytes: number): void {
+  const rows = store
+    .sql<{ rowid: number; size: number }, []>('SELECT rowid, length(packed) AS size FROM results ORDER BY at DESC, rowid DESC')
+    .all()
+  let sum = 0
+  for (const { rowid, size } of rows) {
+    sum += size
+    if (sum > mostBytes) store.sql<never, [number]>('DELETE FROM results WHERE rowid = ?').run(rowid)
+  }
+}
+
 export function createResults(store: Store) {
   const followed = new Map<string, Known>()
-  function removeBeyond(mostBytes: number): void {
-    const rows = store
-      .sql<{ rowid: number; size: number }, []>('SELECT rowid, length(packed) AS size FROM results ORDER BY at DESC, rowid DESC')
-      .all()
-    let sum = 0
-    for (const { rowid, size } of rows) {
-      sum += size
-      if (sum > mostBytes) store.sql<never, [number]>('DELETE FROM results WHERE rowid = ?').run(rowid)
-    }
-  }
-
   return {
     /** Stores a result, and removes the oldest ones of the home beyond `mostBytes`, as they are stored. On disk when it returns. */
     keep({ runId, callId, conversationId, text }: WholeResult, at: number, mostBytes: number): void {
@@ -41,7 +42,7 @@ export function createResults(store: Store) {
         store
           .sql<never, [string, string, string, number, number, Uint8Array]>('INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?)')
           .run(runId, callId, conversationId, at, Buffer.byteLength(text), packed)
-        removeBeyond(mostBytes)
+        removeBeyond(store, mostBytes)
       })
     },
     /** Returns a result of this conversation by its id: the whole of it, or what the model saw of it after the whole was removed. */
@@ -65,7 +66,7 @@ export function createResults(store: Store) {
         WHERE run_id = ?1 AND call_id IN (SELECT value FROM json_each(?4))`
       store.write(() => {
         store.sql<never, [string, string, number, string]>(copy).run(from, to, at, JSON.stringify(digests))
-        removeBeyond(mostBytes)
+        removeBeyond(store, mostBytes)
       })
     },
     /** Returns a picture of the conversation; undefined when it was removed, or is not the one that was recorded. */

@@ -33,25 +33,19 @@ export type LiveAreaOptions = {
 const [begin, end] = ['\u001b[?2026h', '\u001b[?2026l']
 
 type PartRows = Map<LivePart, { readonly rows: readonly Printed[]; readonly cursor?: Place | undefined }>
-/** The words of the drawn rows, and where the cursor stands among them. */
-type Drawn = { drawn?: readonly string[]; at: Place }
+/** The words of the drawn rows, and where the cursor stands among them; `open` is the printed line that has no newline yet. */
+type Drawn = { drawn?: readonly string[]; at: Place; frame: string; open: string; quiet: boolean; begun: boolean }
 
 /** Every draw is one write. It assumes that a terminal which becomes narrower wraps the rows that were wider. */
 export function createLiveArea({ put, size }: LiveAreaOptions): LiveArea {
   const shown: PartRows = new Map()
-  /** `open` is the printed line that has no newline yet. */
-  const state: Drawn & { frame: string; open: string; quiet: boolean; begun: boolean } = {
-    ...{ at: { row: 0, column: 0 }, frame: '', open: '', quiet: false, begun: false },
-  }
+  const state: Drawn = { at: { row: 0, column: 0 }, frame: '', open: '', quiet: false, begun: false }
   /** Ends what `erase` began: the terminal shows both as one change. */
   const finish = (text: string) => {
     if (text !== '' || state.begun) put(`${text}${end}`)
     state.begun = false
   }
-  const measure = () => {
-    const [columns, height] = size()
-    return { columns: Math.max(2, columns || 80), height: Math.max(2, height || 24) }
-  }
+  const measure = () => measured(size())
   const erase = () => {
     if (state.drawn === undefined) return
     const { columns } = measure()
@@ -111,6 +105,10 @@ export function createLiveArea({ put, size }: LiveAreaOptions): LiveArea {
     },
     close,
   }
+}
+
+function measured([columns, height]: ReturnType<LiveAreaOptions['size']>) {
+  return { columns: Math.max(2, columns || 80), height: Math.max(2, height || 24) }
 }
 
 /** Returns the rows that fit, and where the cursor stands among them. What does not fit is cut at the top, but the row of the cursor stays. */

@@ -4,7 +4,7 @@
  */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
-import { differenceLines } from '../../../channels/terminal/past-changes.ts'
+import { differenceLines } from '../../../channels/terminal/slash/past-changes.ts'
 import { coloured, wantsColor } from '../../../channels/terminal/printer.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'

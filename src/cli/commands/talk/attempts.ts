@@ -3,7 +3,7 @@
 import { refusedBy, takeTurn } from '../../../channels/take-turn.ts'
 import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
-import { differenceLines } from '../../../channels/terminal/past-changes.ts'
+import { differenceLines } from '../../../channels/terminal/slash/past-changes.ts'
 import { coloured, wantsColor } from '../../../channels/terminal/printer.ts'
 import { usageLine } from '../../../channels/terminal/screen/usage-line.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'

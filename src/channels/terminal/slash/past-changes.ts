@@ -1,13 +1,13 @@
 /** Lists, shows and undoes change sets for a person at a terminal. */
 
-import type { Host } from '../../host/api.ts'
-import { type ShownLine, setLines, unfolded } from '../../host/changes/change-lines.ts'
-import { changeSetOf, findKept, latestToUndo, nameOf } from '../../host/changes/kept-changes.ts'
-import { count, cut, visible } from '../../kit/text.ts'
-import type { ChangeSet } from '../../runtime/changes.ts'
-import type { Applied, Conflict, SetSummary } from '../../workspace/changes/contract.ts'
-import type { AskPerson } from './approval-prompt.ts'
-import { coloured, type Printed } from './printer.ts'
+import type { Host } from '../../../host/api.ts'
+import { type ShownLine, setLines, unfolded } from '../../../host/changes/change-lines.ts'
+import { changeSetOf, findKept, latestToUndo, nameOf } from '../../../host/changes/kept-changes.ts'
+import { count, cut, visible } from '../../../kit/text.ts'
+import type { ChangeSet } from '../../../runtime/changes.ts'
+import type { Applied, Conflict, SetSummary } from '../../../workspace/changes/contract.ts'
+import type { AskPerson } from '../approval-prompt.ts'
+import { coloured, type Printed } from '../printer.ts'
 
 /** Formats lines such as `   1  run_x/call_1  applied  3 changes  2026-11-23 04:20  shell: make`. */
 export function keptLines(sets: readonly SetSummary[], workspace: string): readonly string[] {
