@@ -7,6 +7,7 @@ import { createAgent } from '../../src/agent.ts'
 import type { Nest } from '../support/cli.ts'
 import { daemon, person, stopping } from '../support/daemon.ts'
 import { bodiesOf, calls, instructionsIn, results, stage } from '../support/project.ts'
+import { asReplayed } from '../support/replayed.ts'
 
 const offer = /^note: AGENTS\.md is not read: this folder is not trusted\. Look at it, then: braidclaw trust \/\S+braidclaw-workspace$/m
 
@@ -172,8 +173,7 @@ describe('folders below', () => {
     mkdirSync(on.at.workspace)
     on.hangUp()
     const replayed = await on.at.run(['replay', 'last'])
-    const shown = stdout.split('\n').filter((line) => !line.includes('"isPartial":true'))
-    expect([replayed.code, replayed.stdout]).toEqual([0, shown.join('\n')])
+    expect([replayed.code, replayed.stdout]).toEqual([0, asReplayed(stdout)])
     expect((await on.at.run(['receipt', 'verify', '--deep'])).code).toBe(0)
     expect((await on.at.run(['rebuild', '--check'])).code).toBe(0)
   })

@@ -59,7 +59,7 @@ test.if(needs('bwrap'))('a turn of text loads few files and few bytes', async ()
   const { paths, bytes } = await turn(home, text)
   expect(paths).toContain('src/main.ts')
   expect(paths.length).toBeLessThanOrEqual(217)
-  expect(bytes).toBeLessThanOrEqual(1_060_000)
+  expect(bytes).toBeLessThanOrEqual(1_073_000)
   const unneeded = /^src\/(control|dashboard|sandbox\/bubblewrap|security\/command\/judge)|tool-executor|line-editor/
   expect(paths.filter((path) => unneeded.test(path))).toEqual([])
 })

@@ -33,7 +33,8 @@ export function transcript(raw: string): { readonly text: string; readonly promp
       const before = state.rows.filter((each) => each !== '' && row.startsWith(each)).sort((a, b) => b.length - a.length)[0]
       // What was printed since the prompt was drawn stands between the two.
       const isApart = row.startsWith('> ') && !state.text.endsWith(before ?? '')
-      state.text += before === undefined || isApart ? `${state.text === '' || state.text.endsWith('\n') ? '' : '\n'}${row}` : row.slice(before.length)
+      state.text +=
+        before === undefined || isApart ? `${state.text === '' || state.text.endsWith('\n') ? '' : '\n'}${row}` : row.slice(before.length)
     }
     state.rows = rows
   }

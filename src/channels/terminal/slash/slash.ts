@@ -6,11 +6,11 @@ import { cut, didYouMean, visible } from '../../../kit/text.ts'
 import type { Policy } from '../../../security/policy.ts'
 import { sopCommand } from '../../../sop/serve-sops.ts'
 import { jobsCommand, statusAnswer } from '../../jobs-command.ts'
-import { differenceLines, pastChanges } from './past-changes.ts'
 import { coloured, wantsColor } from '../printer.ts'
 import type { LineOutcome, Slash, SlashAnswer } from './contract.ts'
 import { conversationAnswers } from './conversations.ts'
 import type { furtherAnswers } from './further-commands.ts'
+import { differenceLines, pastChanges } from './past-changes.ts'
 
 type SlashRow = readonly [usage: string, meaning: string]
 

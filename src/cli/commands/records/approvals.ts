@@ -4,8 +4,8 @@
  */
 
 import type { CliContext } from '../../../channels/terminal/context.ts'
-import { differenceLines } from '../../../channels/terminal/slash/past-changes.ts'
 import { coloured, wantsColor } from '../../../channels/terminal/printer.ts'
+import { differenceLines } from '../../../channels/terminal/slash/past-changes.ts'
 import { isTerminal } from '../../../channels/terminal/tty.ts'
 import { patchText } from '../../../host/changes/patch-text.ts'
 import { withRecords } from '../../../host/open/open-records.ts'
