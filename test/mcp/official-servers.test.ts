@@ -4,7 +4,10 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { JsonObject } from '../../src/kit/json.ts'
+import { nest } from '../support/cli.ts'
+import { dialects } from '../support/dialects.ts'
 import { given, needs } from '../support/needs.ts'
+import { sends, startFake } from '../support/vendor-fake.ts'
 import { guestStage } from './guest-stage.ts'
 
 const modules = join(import.meta.dir, '../control/foreign/node_modules')
@@ -88,5 +91,22 @@ describe.if(given(isThere, 'the official servers (scripts/setup-debian --tests)'
     await stage.mcp().enable('everything', false)
     expect(await judge('mcp_everything_read', { uri })).toMatchObject({ verdict: 'deny', rule: 'tool.changed' })
     await runtime.close()
+  })
+
+  test('a model that sees gets the picture of a result', async () => {
+    const [dialect] = dialects
+    const calls = [{ id: 'call_1', name: 'mcp_everything_get-tiny-image', args: ['{}'] }]
+    const far = startFake((_, n) => sends(dialect?.events(n === 0 ? { calls } : { text: ['A logo.'] }) ?? []))
+    try {
+      using at = nest()
+      const provider = `[providers.models.far]\nkind = "openai-compatible"\nmodel = "m"\nbase_url = "${far.url}"\nmax_retries = 0\n`
+      using stage = guestStage({ at, config: `default_provider = "far"\n[security]\nautonomy = "full"\n${provider}` })
+      await stage.add('everything', official('everything'))
+      const { code, stdout } = await at.run(['agent', '-m', 'what does it show?'])
+      expect([code, stdout]).toEqual([0, expect.stringContaining('A logo.')])
+      expect(far.asked[1]?.text).toContain('"image_url":{"url":"data:image/png;base64,')
+    } finally {
+      far.stop()
+    }
   })
 })

@@ -9,7 +9,7 @@ import { canonical, changeTexts, isObject, type Json, type JsonObject } from '..
 import { sha256 } from '../../../../kit/sha256.ts'
 import { cut, visible, visibleLines } from '../../../../kit/text.ts'
 import type { Elicit, McpCallOptions, McpConnection, McpContent, McpToolDefinition } from '../../../../mcp/contract.ts'
-import type { AskLine, Tool, ToolResult, ToolSpec } from '../../../../runtime/port.ts'
+import type { AskLine, Picture, Tool, ToolResult, ToolSpec } from '../../../../runtime/port.ts'
 import { parseDescription } from '../../../../tools/executable/description.ts'
 import { done, fail, sandboxed } from '../../../../tools/tool-kind.ts'
 import type { Setup } from '../../../api.ts'
@@ -155,7 +155,8 @@ async function invoke({ server, setup, deps, call }: Invocation, ...[input, { si
   const live = await connectionsOf(guests).use(server, { setup, sandboxOn, maxBytes }, signal)
   if ('why' in live) return fail(`the MCP server ${id}: ${visible(live.why)}${live.needsLogin ? `; run: braidclaw mcp login ${id}` : ''}`)
   const content = await call(live, id, input, { signal, ...(ask ? { elicit: elicitFrom(id, ask) } : {}) })
-  const result = 'text' in content ? resultOf(content) : content
+  const shown = 'text' in content ? resultOf(content) : content
+  const result = shown.pictures ? { ...shown, pictures: await fitting(shown.pictures) } : shown
   const { sandbox } = live
   return sandbox === undefined ? result : sandboxed(result, { ok: true, code: 0, leftBehind: false, sandbox })
 }
@@ -194,10 +195,18 @@ async function listTexts(connection: McpConnection, signal: AbortSignal): Promis
   return done(lines.map((each) => cut(visible(each), 500)).join('\n') || 'the server has neither resources nor prompts now')
 }
 
-/** The model reads the text, in which each picture is named; the result of a tool has no place for the picture itself. */
-function resultOf({ text, isError, failed }: McpContent): ToolResult {
+/** The model reads the text, in which each picture is named, and sees the pictures if it can. */
+function resultOf({ text, pictures, isError, failed }: McpContent): ToolResult {
   const output = visibleLines(text)
-  return isError ? fail(failed ? visible(failed.why) : output || 'the tool failed without a reason', failed ? output : '') : done(output)
+  if (isError) return fail(failed ? visible(failed.why) : output || 'the tool failed without a reason', failed ? output : '')
+  return { ...done(output), ...(pictures.length > 0 && { pictures }) }
+}
+
+/** Scales the pictures as every model takes them; a broken one is left out. */
+async function fitting(pictures: readonly Picture[]): Promise<readonly Picture[]> {
+  const { pictureFrom } = await import('../../../../tools/fit-picture.ts')
+  const fitted = await Promise.all(pictures.map(({ base64 }) => pictureFrom(Buffer.from(base64, 'base64'))))
+  return fitted.flatMap((each) => (each.ok ? [each.picture] : []))
 }
 
 /** Where there are many tools, the model gets only the means to find and call them. */
