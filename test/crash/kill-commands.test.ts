@@ -131,9 +131,9 @@ sandboxed(
   120_000,
 )
 
-/** Leaves out what may be there or not: the companions of the database, and the folders that are made ready while a model thinks. */
+/** Leaves out what may be there or not: the companions of the database, the lock of a home that is there already, and the folders that are made ready while a model thinks. */
 function lasting(folder: string): string[] {
   return readdirSync(folder)
-    .filter((name) => !['run', 'caches', 'changes'].includes(name) && !/-(wal|shm)$/.test(name))
+    .filter((name) => !['.lock', 'run', 'caches', 'changes'].includes(name) && !/-(wal|shm)$/.test(name))
     .sort()
 }

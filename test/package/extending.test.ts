@@ -197,7 +197,7 @@ test('the command runs, its faults are told, and help and completion know it', (
   })
   expect(run('gret').stderr).toContain('did you mean "greet"?')
   expect(run('greet', '--help').stdout).toContain('Who is greeted')
-  expect(run('--help').stdout).toMatch(/^ {2}greet +Say hello$/m)
+  expect(run('help', 'all').stdout).toMatch(/^ {2}greet +Say hello$/m)
   expect(run('__complete', 'bash', 'gree').stdout).toBe('greet\n')
 })
 
