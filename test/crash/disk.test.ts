@@ -121,7 +121,7 @@ describe('full disk', () => {
         expect(
           readdirSync(at.home.state)
             // The last two are prepared while the model thinks for more than a moment.
-            .filter((name) => !/^(run|receipt\.key|.*-(wal|shm)|caches|changes)$/.test(name))
+            .filter((name) => !/^(\.lock|run|receipt\.key|.*-(wal|shm)|caches|changes)$/.test(name))
             .sort(),
         ).toEqual(['agents', 'config.toml', 'logs', 'memory.sqlite'])
         expect(readFileSync(join(at.home.state, 'agents/default/soul.md'), 'utf8')).toEndWith('\n')

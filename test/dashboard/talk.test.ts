@@ -249,7 +249,7 @@ test('a picture is attached or pasted, can be removed, and goes with the message
   await page.getByRole('button', { name: 'Remove 2 attached' }).waitFor()
   await page.getByLabel('Message').fill('What is it?')
   await page.getByRole('button', { name: 'Send' }).click()
-  await page.getByText('One two three.').waitFor()
+  await page.getByText('One two three.').first().waitFor()
   const shown = (bytes: Uint8Array) => ({
     type: 'image_url',
     image_url: { url: `data:image/png;base64,${Buffer.from(bytes).toString('base64')}` },

@@ -25,9 +25,9 @@ const everyday: { readonly [title: string]: readonly HelpRow[] } = {
     ['"What is 2+2?"', 'One answer on stdout; text on stdin is read, too'],
   ],
   'SET UP': [
-    ['onboard, config, trust', "Connect a model; settings; accept a folder's own"],
+    ['onboard, login, config', 'Connect a model; its key; settings'],
     ['tool, mcp, plugin, skill', 'What it can use: built in, yours, or of others'],
-    ['check, hooks, policy', 'What proves that work is done, and what may run'],
+    ['check, hooks, policy, trust', 'What proves that work is done, and what may run'],
     ['doctor, update, completion', 'Find what is wrong; update; complete in your shell'],
   ],
   'LOOK BACK': [
