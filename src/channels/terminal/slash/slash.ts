@@ -111,8 +111,10 @@ const answers: { readonly [command: string]: SlashAnswer } = {
   '/undo': past('/undo'),
 }
 
-const answersHelp =
-  '@PATH adds a file or folder to a message. ! COMMAND runs a command, and the next message can be about its output.\nAnswers to [y/N/a]: y allows once, a allows from now on, n (with a reason, if you like) or anything else denies. For changes, ? lists the keys.\n'
+const answersHelp = `@PATH adds a file or folder to a message. ! COMMAND runs a command, and the
+next message can be about its output. Answers to [y/N/a]: y allows once, a from
+now on, n (with a reason, if you like) or anything else denies; ? lists the keys.
+`
 
 function helpText(own: readonly SlashRow[]): string {
   const all = { ...groups, ...(own.length === 0 ? {} : { 'Your own': own }) }
