@@ -186,7 +186,7 @@ test('a photo is saved, read by the vision model within the budgets, and told as
   expect(vision.seen[0]?.pictures).toEqual([`data:image/jpeg;base64,${Buffer.from(jpeg).toBase64()}`])
   const second = await ask(fake, { caption: 'And now?', photo: photoOf('big') })
   expect(second).toMatch(/^And now\?\n\[Photo saved: .*\]\n\[The picture could not be read: .*\]$/)
-  expect(await ask(fake, { photo: photoOf('text') })).toContain('[Photo not saved: it is not a JPEG, PNG or WebP picture]')
+  expect(await ask(fake, { photo: photoOf('text') })).toContain('[Photo not saved: it is not a JPEG, PNG, WebP or GIF picture]')
   expect(await ask(fake, { photo: photoOf('hostile') })).toContain('[Photo not saved: Telegram names a file that cannot be fetched')
   expect([existsSync(path), vision.seen.length, fake.seen.files.length]).toEqual([true, 2, 3])
   fake.say({ photo: photoOf('big') })
