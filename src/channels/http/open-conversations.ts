@@ -120,7 +120,8 @@ export function createOpenConversations(host: ChannelHost, holders: Pick<Holders
     const unread = request.begun?.(conversation)
     if (request.onDisconnect === 'cancel') unread?.addEventListener('abort', () => cancelling.abort(), { once: true })
     const onGate = request.onApproval === 'wait' ? async () => {} : refusedBy(conversation)
-    const ending = await takeTurn({ ...request, conversation, prompt: request.message, onGate, isStopped: () => signal.aborted })
+    const { message: prompt, pictures, show } = request
+    const ending = await takeTurn({ conversation, prompt, pictures, show, onGate, isStopped: () => signal.aborted })
     return { conversation, ending }
   }
 
