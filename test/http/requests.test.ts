@@ -165,12 +165,15 @@ test('numbers in a query are whole and not negative', async () => {
 })
 
 test('a bomb is refused: huge, chunked without end, compressed, deeply nested', async () => {
-  const huge = `{"message":"${'a'.repeat(1_100_000)}"}`
-  refused(await post([json], huge), 413, 'too_large')
+  const text = (length: number) => `{"text":"${'a'.repeat(length)}"}`
+  const pin = 'POST /memory/pins HTTP/1.1'
+  refused(await send(pin, [...usual(), json], text(1_100_000)), 413, 'too_large')
+  // A turn may have pictures.
+  refused(await post([json], text(17_000_000)), 413, 'too_large')
+  refused(await post([json], `{"message":"${'a'.repeat(1_100_000)}"}`), 400, 'bad_request')
   const piece = 'a'.repeat(65_536)
   const chunked =
-    ['POST /chat HTTP/1.1', ...usual(), json, 'Transfer-Encoding: chunked', '', ''].join('\r\n') +
-    `${piece.length.toString(16)}\r\n${piece}\r\n`.repeat(20)
+    [pin, ...usual(), json, 'Transfer-Encoding: chunked', '', ''].join('\r\n') + `${piece.length.toString(16)}\r\n${piece}\r\n`.repeat(20)
   expect((await sendRaw(at().port, chunked)).status).toBe(413)
   const bomb = gzipSync(Buffer.alloc(50_000_000, 97))
   const zipped = Buffer.concat([
