@@ -119,7 +119,8 @@ test('6b: at the terminal an empty answer denies', async () => {
   const { code, stdout } = await home.terminal(['agent', '-m', 'write'], [['[y/N', '\r']], {
     env: { BRAIDCLAW_MOCK_FIXTURE: home.fixture(writing) },
   })
-  for (const word of ['tool: file_write', 'risk: medium', 'reason:', 'args:', 'out.txt']) expect(stdout).toContain(word)
+  // docs/seeds.md: the change comes first; `?` shows the arguments.
+  for (const word of ['+written', 'file_write: write', 'medium risk', 'writes to workspace', 'out.txt']) expect(stdout).toContain(word)
   expect(existsSync(join(home.workspace, 'out.txt'))).toBe(false)
   expect(code).toBe(3)
 })
