@@ -165,11 +165,11 @@ test('15: config prints what holds, and which file said so', async () => {
   expect((await at.run(['config', '--json'])).stdout).toContain('"default_agent": "default"')
 })
 
-test('without a command, at a terminal and with nothing on stdin: the help', async () => {
+test('without a command: the help at a terminal, and an error where nobody is there', async () => {
   using at = nest()
-  const { code, stdout } = await at.run([], { env: stub })
-  expect([code, stdout.includes('braidclaw "What is 2+2?"')]).toEqual([2, true])
-  expect((await at.terminal([], [], { env: stub })).stdout).toContain('COMMANDS')
+  const { code, stdout, stderr } = await at.run([], { env: stub })
+  expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining('nothing to answer')])
+  expect((await at.terminal([], [], { env: stub })).stdout).toContain('"What is 2+2?"')
   expect((await at.run(['help', 'filter'])).stdout).toContain('-s [--system]')
 })
 

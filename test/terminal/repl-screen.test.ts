@@ -27,7 +27,7 @@ describe('on a whole screen', () => {
     using at = home()
     const fixture = at.fixture([{ text: 'An answer in pieces.', chunks: 7 }, write('a.txt'), { text: 'It is {{last_tool_result}}' }])
     const variables = Object.entries({ ...at.env, BRAIDCLAW_MOCK_FIXTURE: fixture }).map(([name, value]) => `${name}=${value}`)
-    ask('-f', '/dev/null', 'new-session', '-d', '-x', '140', '-y', '50', '-c', at.workspace, 'env', '-i', ...variables, executable, 'agent')
+    ask('-f', '/dev/null', 'new-session', '-d', '-x', '240', '-y', '50', '-c', at.workspace, 'env', '-i', ...variables, executable, 'agent')
     await shows('\n>')
     ask('send-keys', 'hello there', 'Enter')
     await shows('pieces.\n>')
