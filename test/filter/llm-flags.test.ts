@@ -4,6 +4,7 @@ import { describe, expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import type { Nest } from '../support/cli.ts'
 import { dialects } from '../support/dialects.ts'
+import { needs } from '../support/needs.ts'
 import { shell } from '../support/shell.ts'
 import { withTemplate } from '../support/templates.ts'
 import { alone, call, home, refused, scripted, turn } from '../support/turns.ts'
@@ -189,7 +190,7 @@ describe('the message of agent', () => {
     refused(await at.run(['agent', 'list'], scripted(at, echo)), 2, '"agent" has no command "list"')
   })
 
-  test('with --check, JSON waits for the checks and says how they ended', async () => {
+  test.if(needs('bwrap'))('with --check, JSON waits for the checks and says how they ended', async () => {
     using at = home()
     const done = await turn(at, [{ text: 'done' }], ['--json', '--check', 'false'])
     expect([done.code, JSON.parse(done.stdout)]).toMatchObject([11, { ending: 'checks_failed', exitCode: 11, result: 'done' }])

@@ -51,7 +51,7 @@ test('with Landlock, and without a sandbox by the choice of the operator, it rea
 
 const fileRead = (home: Nest, input: object) => home.run(['tool', 'run', 'file_read', '--json', JSON.stringify(input)])
 
-test('file_read reads pages of a PDF by their numbers, all without them, and refuses what is no number', async () => {
+test.if(needs('bwrap'))('file_read reads pages of a PDF by their numbers, all without them, and refuses what is no number', async () => {
   using home = nest()
   withPdf(home)
   writeFileSync(join(home.dir, 'out.pdf'), pdfOf(['Secret']))
