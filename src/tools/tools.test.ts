@@ -13,7 +13,7 @@ import { context } from './fixture.ts'
 import { toolFrom } from './tool-kind.ts'
 
 const denial: FileRefusal = { ok: false, denied: 'workspace_only', message: 'it is outside' }
-/** What file_read needs for pages of a PDF. */
+/** Stands for what file_read needs only for pages of a PDF. */
 const unused = {
   files: { root: '/', readText: () => denial, readBytes: () => denial },
   spawn: async () => ({ ok: false, message: 'nothing runs here' }) as const,

@@ -92,7 +92,7 @@ function open({ setup, settings, host, holders, openConversations, telemetry }: 
       tls,
       proxies: settings.allowedHosts,
       names: namesOf(settings.host),
-      // More than any limit, so that a refusal says which.
+      // More, so that a refusal says which limit.
       maxBodyBytes: picturesBytes + 1_048_576,
       bodyLimits: (path, isKnown) => (isKnown && takesPictures.test(path) ? { ...bodyLimits, maxBytes: picturesBytes } : bodyLimits),
       cookie: sessionCookie,

@@ -5,7 +5,7 @@ import { isDeep } from '../../../test/support/tier.ts'
 import { createFixture, type Fixture } from '../../workspace/fixture.ts'
 import { mentionCompleter, mentionsIn, showCalls } from './mentions.ts'
 
-/** What a message names in this workspace, where `forbidden` may not be read. */
+/** Returns the calls for what a message names in this workspace, where `forbidden` may not be read. */
 function mentioned(at: Fixture, words: string) {
   const policy = { home: at.outside, workspace: at.root }
   const { calls, notes } = mentionsIn(words, { files: at.workspace, policy })

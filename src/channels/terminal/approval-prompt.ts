@@ -35,7 +35,7 @@ export function requestDetails({ tool, judgement: { plan, rule, summary }, input
   return `  tool: ${visible(tool)}\n  rule: ${visible(rule)}\n  plan: ${oneLine(summary)} (${plan})\n  args: ${cut(visible(JSON.stringify(input)), 20_000)}\n`
 }
 
-/** Asks about a call until the answer is more than a wish to see the rest. */
+/** Asks about a call, and again with its details after `?`. */
 export async function askAboutCall(asked: ToolRequest, ask: AskPerson, signal: AbortSignal): Promise<ApprovalAnswer | undefined> {
   for (let question = approvalQuestion(asked), times = 0; times < patience; question = `${requestDetails(asked)}${prompt}`, times++) {
     const line = await ask(question, signal)

@@ -9,13 +9,15 @@ export const defaultSoul = 'You are a helpful personal assistant.'
 const compactor =
   'You are a memory compaction assistant. Summarize the following conversation, preserving: key facts about the user, their preferences, decisions made, ongoing projects, and important context. Be concise but complete. Output only the summary, no preamble.'
 
+export const [summaryHeading, pinsHeading] = ['CONVERSATION SUMMARY:', 'PINNED FACTS:'] as const
+
 /** `keep` says what the summary holds in any case. */
 type Summarised = { readonly existing: string; readonly conversation: string; readonly keep?: string | undefined }
 
 export function summaryRequest({ existing, conversation, keep = '' }: Summarised): SummaryRequest {
-  const wish = keep === '' ? '' : `\nThe user asks that the summary keeps above all: ${keep}`
+  const focus = keep === '' ? '' : `\nThe user asks that the summary keeps above all: ${keep}`
   return {
-    system: `${compactor}${wish}`,
+    system: `${compactor}${focus}`,
     text: `EXISTING SUMMARY:\n${existing}\n\nCONVERSATION TO SUMMARIZE:\n${conversation}`,
     maxTokens: 2048,
   }
@@ -37,10 +39,10 @@ export function systemText({ soul, summary, pins }: SystemParts): string {
 }
 
 export function summarySection(summary: string): string {
-  return `CONVERSATION SUMMARY:\n${summary}`
+  return `${summaryHeading}\n${summary}`
 }
 
 /** Writes one item per pin; its further lines are indented. */
 export function pinnedSection(pins: readonly string[]): string {
-  return `PINNED FACTS:\n${pins.map((pin) => `- ${pin.replaceAll('\n', '\n  ')}`).join('\n')}`
+  return `${pinsHeading}\n${pins.map((pin) => `- ${pin.replaceAll('\n', '\n  ')}`).join('\n')}`
 }

@@ -8,6 +8,7 @@ import { type Mcp, type McpStatus, openMcp } from '../../../host/toolset/guests/
 import { addJsonRoute, anyScope, guarding, inScope } from '../../../http/api.ts'
 import { credentialEnd } from '../../../http/callers.ts'
 import { HttpError } from '../../../http/http-error.ts'
+import { atAsyncEnd } from '../../../kit/errors.ts'
 import { canonical } from '../../../kit/json.ts'
 import { lazy } from '../../../kit/lazy.ts'
 import { sha256 } from '../../../kit/sha256.ts'
@@ -61,11 +62,8 @@ export function mcpServerRoutes(app: GatewayApi, { host, setup }: Gateway): void
   /** Opens the servers for one answer. */
   async function withServers<T>(work: (mcp: Mcp) => T | Promise<T>): Promise<T> {
     const mcp = openMcp({ setup })
-    try {
-      return await work(mcp)
-    } finally {
-      await mcp.close()
-    }
+    await using _end = atAsyncEnd(() => mcp.close())
+    return await work(mcp)
   }
   const shown = (mcp: Mcp, id: string) => {
     const status = statusOf(mcp, id)
@@ -96,7 +94,7 @@ export function mcpServerRoutes(app: GatewayApi, { host, setup }: Gateway): void
     answer: ({ params: { id }, body: { enabled, tool } }) =>
       withServers(async (mcp) => {
         statusOf(mcp, id)
-        await mcp.enable(id, enabled, tool).catch(notOpen)
+        await mcp.enable(id, enabled, tool).catch(refuse)
         return shown(mcp, id)
       }),
   })
@@ -113,7 +111,7 @@ export function mcpServerRoutes(app: GatewayApi, { host, setup }: Gateway): void
       withServers(async (mcp) => {
         const status = statusOf(mcp, id)
         if (sealOf(status) !== seal) throw new HttpError(409, 'changed', `${id} changed since it was shown; nothing was approved`)
-        await mcp.approve(id, status, tools).catch(notOpen)
+        await mcp.approve(id, status, tools).catch(refuse)
         return shown(mcp, id)
       }),
   })
@@ -137,13 +135,12 @@ function statusOf(mcp: Mcp, id: string): McpStatus {
   try {
     return mcp.status(id)
   } catch (error) {
-    throw error instanceof FailureError ? new HttpError(404, 'not_found', error.message) : error
+    return refuse(error, 404, 'not_found')
   }
 }
 
-/** @throws HttpError 409 for what the state of the server does not allow */
-function notOpen(error: unknown): never {
-  throw error instanceof FailureError ? new HttpError(409, 'not_open', error.message) : error
+function refuse(error: unknown, status = 409, code = 'not_open'): never {
+  throw error instanceof FailureError ? new HttpError(status, code, error.message) : error
 }
 
 /** Covers everything that an approval of the server covers. */

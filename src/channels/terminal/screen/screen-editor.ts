@@ -227,10 +227,10 @@ async function completeWord(screen: Screen): Promise<void> {
 /** Opens the message in the person's editor; whatever happens there, what was typed stays. */
 async function compose(screen: Screen): Promise<void> {
   const { buffer, printer } = screen
-  const folder = attempt(() => mkdtempSync(join(tmpdir(), 'braidclaw-message-')))
-  using _end = atEnd(() => folder && rmSync(folder, { recursive: true, force: true }))
-  const file = join(folder ?? tmpdir(), 'message.md')
   try {
+    const folder = mkdtempSync(join(tmpdir(), 'braidclaw-message-'))
+    using _end = atEnd(() => rmSync(folder, { recursive: true, force: true }))
+    const file = join(folder, 'message.md')
     writeFileSync(file, buffer.text(), { mode: 0o600, flag: 'wx' })
     const code = await editWith(screen, [file])
     if (code === 0) buffer.replace(readFileSync(file, 'utf8').replace(/\n$/, ''))

@@ -38,10 +38,7 @@ type Choosing = Pick<Slash, 'ask'> & Pick<HostRecords['conversations'], 'choices
 
 const shown = 12
 
-/**
- * Lets a person choose one of many: a number chooses, words narrow the list, an empty line chooses nothing. Returns undefined when nothing is
- * chosen.
- */
+/** Lets a person choose one of many: a number chooses, words narrow the list, an empty line chooses nothing. */
 async function choose({ write, ask, choices }: Choosing, first: string): Promise<ConversationEntry | undefined> {
   let words = first
   for (;;) {

@@ -8,6 +8,7 @@ import { tokensOf } from '../../../kit/content/tokens.ts'
 import { count, didYouMean, grouped, quote, visible } from '../../../kit/text.ts'
 import type { Compaction } from '../../../memory/conversations/compact.ts'
 import { estimateTokens } from '../../../memory/conversations/model-context.ts'
+import { pinsHeading, summaryHeading } from '../../../memory/conversations/summary-words.ts'
 import type { Spend } from '../../../memory/spend/spend.ts'
 import { tellOnStderr } from '../audience.ts'
 import { usageLine } from '../screen/usage-line.ts'
@@ -48,11 +49,9 @@ async function contextReport({ conversation }: Slash): Promise<string> {
   return `${conversation.model}: ${grouped(window)} tokens; what the next request holds before your message, estimated\n${lines.join('')}`
 }
 
-const summaryHeading = 'CONVERSATION SUMMARY:'
-
 /** Splits what an agent remembers from its soul. */
 function soulParts(text: string): (readonly [string, string])[] {
-  const parts = text.split(/\n---\n(?=CONVERSATION SUMMARY:|PINNED FACTS:)/)
+  const parts = text.split(new RegExp(`\\n---\\n(?=${summaryHeading}|${pinsHeading})`))
   const memory = parts.slice(1).join('\n')
   return [['soul', parts[0] ?? ''], ...(memory === '' ? [] : [['memory', memory] as const])]
 }
