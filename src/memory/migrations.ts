@@ -276,6 +276,8 @@ ALTER TABLE sop_runs ADD COLUMN recipient TEXT;
 ALTER TABLE sop_runs ADD COLUMN notified TEXT NOT NULL DEFAULT '';
 CREATE INDEX sop_runs_unnotified ON sop_runs(channel) WHERE channel IS NOT NULL AND notified <> 'end';
 `,
+  // No older program reads steered messages, pictures and copied turns.
+  'SELECT 1',
 ]
 
 /** Approvals and rules of an older schema are sealed when it is brought up to this one. */

@@ -59,7 +59,6 @@ const tool = z.string().max(200).optional().openapi({ description: 'Only this to
 
 /** Answers about the MCP servers of others. A change decides what the model may call, so it needs the scope admin. */
 export function mcpServerRoutes(app: GatewayApi, { host, setup }: Gateway): void {
-  /** Opens the servers for one answer. */
   async function withServers<T>(work: (mcp: Mcp) => T | Promise<T>): Promise<T> {
     const mcp = openMcp({ setup })
     await using _end = atAsyncEnd(() => mcp.close())

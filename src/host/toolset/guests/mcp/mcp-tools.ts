@@ -144,7 +144,6 @@ function whyChanged(server: McpServer, setup: Setup, tool?: { readonly name: str
   return now === 'approved' ? undefined : `the tool ${server.id}/${tool?.name} is ${now}; ${approve(server.id)}`
 }
 
-/** Makes one call, or says why nothing was sent. */
 type Call = (live: LiveServer, id: string, input: JsonObject, options: McpCallOptions) => Promise<McpContent | ToolResult>
 
 type Invocation = Pick<Turn, 'setup' | 'deps'> & { readonly server: McpServer; readonly call: Call }
