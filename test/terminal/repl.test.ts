@@ -50,7 +50,7 @@ test('/exit leaves too, and every slash command answers', async () => {
   expect(code).toBe(0)
   for (const word of [
     '/clear',
-    'a allows from now on',
+    'y allows once, a from',
     'file_read',
     'autonomy:   supervised',
     `workspace:  ${at.workspace}`,

@@ -135,11 +135,18 @@ function useFocusOn(id: string | undefined): void {
     const before = document.activeElement
     const isWriting = before instanceof HTMLTextAreaElement && before.value.trim() !== ''
     if (!isWriting && keysOn.value) card.focus({ preventScroll: true })
-    // It grows when its difference has arrived.
-    const watch = new ResizeObserver(() => card.scrollIntoView({ block: 'nearest' }))
-    watch.observe(card)
+    const field = document.querySelector<HTMLElement>('.say')
+    const { style } = document.documentElement
+    const watch = new ResizeObserver(() => {
+      // The field covers the end of the page. Of a question that is taller than the rest, its buttons matter most.
+      style.scrollPaddingBottom = `${(field?.offsetHeight ?? 0) + 16}px`
+      for (const part of [card, card.querySelector('.main')]) part?.scrollIntoView({ block: 'nearest' })
+    })
+    // The question grows when its difference arrives, what stands above it when a late event does, and the field with what is attached.
+    for (const part of [card, card.parentElement, field]) if (part !== null) watch.observe(part)
     return () => {
       watch.disconnect()
+      style.scrollPaddingBottom = ''
       if (document.activeElement !== document.body && !card.contains(document.activeElement)) return
       // The first message of a conversation was written in a field that is not there any more.
       const isThere = before instanceof HTMLElement && before !== document.body && before.isConnected
