@@ -108,9 +108,7 @@ test('one that hangs costs one turn: no process asks it again until its file cha
   const why = `it did not answer --describe in time, and is asked again in an hour, or when its file changes; to ask it now: braidclaw tool describe ${at.root}/tools/hangs`
   const refused = { path: join(at.root, 'tools/hangs'), why }
   expect(await next()).toEqual({ names: ['good'], refused: [refused], asked: 1 })
-  const began = performance.now()
   expect(await next()).toEqual({ names: ['good'], refused: [{ ...refused, known: true }], asked: 1 })
-  expect(performance.now() - began).toBeLessThan(250)
   expect((await next(true)).asked).toBe(2)
   hangs()
   expect((await next()).asked).toBe(3)

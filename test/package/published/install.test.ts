@@ -101,15 +101,16 @@ describe('installed globally', () => {
   })
 
   test('the launcher costs at most 25 ms over the program itself', () => {
-    const median = (argv: readonly string[]) => {
-      const times = Array.from({ length: 15 }, () => {
+    // The quickest of many runs is the one that nothing else on the machine delayed.
+    const quickest = (argv: readonly string[]) => {
+      const times = Array.from({ length: 25 }, () => {
         const start = performance.now()
         at.run([...argv, '--version'])
         return performance.now() - start
       })
-      return times.sort((a, b) => a - b)[7] ?? 0
+      return Math.min(...times)
     }
-    const [through, alone] = [median([launcher]), median([programBeside(launcher)])]
+    const [through, alone] = [quickest([launcher]), quickest([programBeside(launcher)])]
     console.log(`launcher ${through.toFixed(1)} ms, program alone ${alone.toFixed(1)} ms`)
     expect(through - alone).toBeLessThan(25)
   })

@@ -210,10 +210,11 @@ test('a piece costs far less than a frame of the screen, in the middle of a long
   const text = documents.everything.repeat(50)
   const took: number[] = []
   for (let at = 0; at < text.length; at += 4) {
-    const begun = performance.now()
+    const begun = process.cpuUsage()
     markdown.push(text.slice(at, at + 4))
     markdown.tail()
-    took.push(performance.now() - begun)
+    const { user, system } = process.cpuUsage(begun)
+    took.push((user + system) / 1000)
   }
   took.sort((a, b) => a - b)
   expect(took[Math.floor(took.length * 0.99)]).toBeLessThan(15)
