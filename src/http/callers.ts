@@ -161,11 +161,6 @@ function setCookie(value: string, { name, secure, maxAgeS }: CookieOptions & { r
   return `${name}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${maxAgeS}${secure ? '; Secure' : ''}`
 }
 
-type RateLimit = {
-  /** @returns undefined when it may, else after how many seconds to try again */
-  take(key: string): number | undefined
-}
-
 type RateOptions = { readonly perSecond: number; readonly burst: number; readonly now: Clock; readonly keys?: number }
 
 type Bucket = { left: number; at: number }
@@ -174,10 +169,11 @@ type Bucket = { left: number; at: number }
  * Limits how often each key may do something: a bucket that refills steadily. No caller is exempt.
  * @param options.keys how many keys are remembered at most; those used last, half as many, are never forgotten
  */
-export function createRateLimit({ perSecond, burst, now, keys = 10_000 }: RateOptions): RateLimit {
+export function createRateLimit({ perSecond, burst, now, keys = 10_000 }: RateOptions) {
   const bucketOf = createMemory<Bucket>(keys)
   return {
-    take(key) {
+    /** @returns undefined when it may, else after how many seconds to try again */
+    take(key: string): number | undefined {
       const at = now()
       const bucket = bucketOf(key, () => ({ left: burst, at }))
       const left = Math.min(burst, bucket.left + (Math.max(0, at - bucket.at) / 1000) * perSecond)

@@ -95,7 +95,7 @@ function tooLarge(maxBytes: number): HttpError {
 }
 
 /** Counts brackets outside of strings, and stops above `most`: a parser would recurse instead. */
-function depthOf(text: string, most: number): number {
+export function depthOf(text: string, most: number): number {
   let [depth, deepest] = [0, 0]
   for (let at = 0; at < text.length && deepest <= most; at += 1) {
     const code = text.charCodeAt(at)

@@ -29,6 +29,12 @@ export function withLibc<Symbols>(open: (name: string) => Symbols): Symbols {
   }
 }
 
+/** Finds the processes whose environment, as `NAME=VALUE` texts, fits; those of other users cannot be read. */
+export function processesWith(fits: (variables: readonly string[]) => boolean): number[] {
+  const variablesOf = (name: string) => attempt(() => readFileSync(`/proc/${name}/environ`, 'latin1').split('\0')) ?? []
+  return namesIn('/proc').flatMap((name) => (/^\d+$/.test(name) && fits(variablesOf(name)) ? [Number(name)] : []))
+}
+
 /** Returns the text of a file; empty if it cannot be read. */
 export function textIn(path: string): string {
   return attempt(() => readFileSync(path, 'utf8')) ?? ''

@@ -65,6 +65,24 @@ export function countRefusals() {
   }
 }
 
+const heldRetries = { tries: 40, ms: 250 } as const
+
+/** Tries again while calls of others, which end soon, have reserved the tokens that this reservation needs. @throws the last refusal */
+export async function whileOthersHold<T>(
+  reserve: () => Promise<T>,
+  { sleep, isOver = () => false }: { readonly sleep: (ms: number) => Promise<void>; readonly isOver?: () => boolean },
+): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await reserve()
+    } catch (error) {
+      const isHeld = error instanceof PlaneRefusal && error.code === 'budget_exceeded' && error.details.shortage === 'soon'
+      if (!isHeld || tries >= heldRetries.tries || isOver()) throw error
+      await sleep(heldRetries.ms)
+    }
+  }
+}
+
 /** @returns undefined for other errors */
 export function httpErrorOf(error: unknown): HttpError | undefined {
   if (!(error instanceof PlaneRefusal)) return undefined

@@ -1,5 +1,6 @@
 /** Answers one line of a peer: decides, notes the intent, runs the program, writes the receipt. Every attempt ends in one receipt. */
 
+import { depthOf } from '../../http/json-body.ts'
 import { errorText } from '../../kit/errors.ts'
 import { isObject, type JsonObject, parseJson } from '../../kit/json.ts'
 import { sha256 } from '../../kit/sha256.ts'
@@ -184,7 +185,7 @@ type ParsedRequest =
 
 function parseRequest({ ok, text }: { readonly ok: boolean; readonly text: string }): ParsedRequest {
   if (!ok) return { ok, request: blank(text), error: { code: 'too_large', message: `the line is longer than ${longestRequest} bytes` } }
-  if (depthOf(text) > deepest)
+  if (depthOf(text, deepest) > deepest)
     return { ok: false, request: blank(text), error: { code: 'bad_request', message: `the line is nested deeper than ${deepest} levels` } }
   const value = parseJson(text)
   const found = hostdRequest.safeParse(value)
@@ -196,17 +197,6 @@ function parseRequest({ ok, text }: { readonly ok: boolean; readonly text: strin
 
 /** Limits the depth, because writing, hashing and recording a request are recursive. */
 const deepest = 80
-
-/** Returns how deep the brackets of a JSON text are nested; those in strings do not count. */
-function depthOf(text: string): number {
-  let [depth, most] = [0, 0]
-  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"?|[[\]{}]/g)) {
-    if (token === '[' || token === '{') depth += 1
-    else if (token === ']' || token === '}') depth -= 1
-    most = Math.max(most, depth)
-  }
-  return most
-}
 
 /** Returns a request for a line that is not one; its receipt shows the beginning of the line. */
 function blank(text: string): HostdRequest {

@@ -1,9 +1,10 @@
 /** Notes a call on disk, then runs its program: no shell, stdin empty, an environment from nothing, bounded in time and output. */
 
-import { closeSync, constants, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, constants, fsyncSync, mkdirSync, openSync, readdirSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { errorText } from '../../kit/errors.ts'
-import { isObject, type JsonObject } from '../../kit/json.ts'
+import { attempt, errorText } from '../../kit/errors.ts'
+import { isJsonObject, type JsonObject, parseJson } from '../../kit/json.ts'
+import { processesWith, textIn } from '../../kit/proc.ts'
 import type { Pipe } from '../../sandbox/pipes/command-pipes.ts'
 import type { SpawnPlan, spawnPlain } from '../../tools/process.ts'
 
@@ -42,40 +43,27 @@ export async function execute(execution: Execution): Promise<ExecutionResult> {
   } catch (error) {
     return { ending: 'not_started', code: null, message: errorText(error), output: '', truncated: false }
   }
-  const limit = createLimit(timeoutMs, stopped)
+  const signal = AbortSignal.any([stopped, AbortSignal.timeout(timeoutMs)])
   const output = createCappedOutput(outputBytes)
   const plan: SpawnPlan = {
     argv,
     cwd: '/',
     env: { PATH: path, LANG: 'C.UTF-8', TERM: 'dumb', ...env, [markName]: call },
-    signal: limit.signal,
+    signal,
     together,
     onOutput: output.take,
   }
   const ended = await spawn(plan)
-  const ending = limit.end()
+  const ending = endingOf(signal)
   if (ending !== 'exited') endMarked(call)
   if (!ended.ok) return { ending: ending === 'exited' ? 'not_started' : ending, code: null, message: ended.message, ...output.text() }
   return { ending, code: ended.code, signal: ended.signal, ...output.text() }
 }
 
-/** Aborts after the time, or when hostd stops; `end` says which of the two happened first, if any. */
-function createLimit(timeoutMs: number, stopped: AbortSignal) {
-  const controller = new AbortController()
-  const abort = (why: 'timeout' | 'stopped') => () => controller.abort(why)
-  const timer = setTimeout(abort('timeout'), timeoutMs)
-  const stop = abort('stopped')
-  if (stopped.aborted) stop()
-  stopped.addEventListener('abort', stop, { once: true })
-  return {
-    signal: controller.signal,
-    end(): 'exited' | 'timeout' | 'stopped' {
-      clearTimeout(timer)
-      stopped.removeEventListener('abort', stop)
-      const { reason }: { readonly reason: unknown } = controller.signal
-      return reason === 'timeout' || reason === 'stopped' ? reason : 'exited'
-    },
-  }
+/** Says which happened first, if any: the time was over, or hostd stopped. */
+function endingOf({ aborted, reason }: AbortSignal): 'exited' | 'timeout' | 'stopped' {
+  if (!aborted) return 'exited'
+  return reason instanceof DOMException && reason.name === 'TimeoutError' ? 'timeout' : 'stopped'
 }
 
 /** Keeps the beginning; the rest is read and dropped, so that the program does not block. */
@@ -106,39 +94,14 @@ export function endMarked(call: string): number {
   const ended = new Set<number>()
   // A process may start another one before it ends, so the search is repeated.
   for (let round = 0; round < 5; round += 1) {
-    const found = markedBy(call).filter((pid) => !ended.has(pid))
+    const found = processesWith((variables) => variables.includes(`${markName}=${call}`)).filter((pid) => !ended.has(pid))
     if (found.length === 0) break
     for (const pid of found) {
       ended.add(pid)
-      kill(pid)
+      attempt(() => process.kill(pid, 'SIGKILL'))
     }
   }
   return ended.size
-}
-
-function markedBy(call: string): number[] {
-  const mark = `${markName}=${call}`
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => environmentOf(pid).includes(mark))
-}
-
-function environmentOf(pid: number): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0')
-  } catch {
-    // It has ended, or it belongs to a user whose processes we cannot have started.
-    return []
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It ended by itself.
-  }
 }
 
 type Intent = { readonly call: string; readonly op: string; readonly details: JsonObject }
@@ -180,12 +143,7 @@ export function createIntents(folder: string): Intents {
 
 /** Reads the note of a call. A crash can leave an empty or cut file; its name is still the id of the call. */
 function intentIn(path: string, call: string): Intent {
-  try {
-    const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
-    if (isObject(value) && typeof value.op === 'string' && isObject(value.details))
-      return { call, op: value.op, details: JSON.parse(JSON.stringify(value.details)) }
-  } catch {
-    // Reported as an unknown operation below.
-  }
-  return { call, op: 'unknown', details: {} }
+  const value = parseJson(textIn(path))
+  if (!isJsonObject(value) || typeof value.op !== 'string' || !isJsonObject(value.details)) return { call, op: 'unknown', details: {} }
+  return { call, op: value.op, details: value.details }
 }

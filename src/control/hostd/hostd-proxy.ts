@@ -9,7 +9,7 @@ import type { Plane } from '../contract/plane.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import { jsonObject } from '../contract/task-shapes.ts'
 import type { callHostd, listOps } from './client.ts'
-import type { ApprovalProof, HostdError, OperationRow } from './hostd-wire.ts'
+import type { ApprovalProof, HostdReply, OperationRow } from './hostd-wire.ts'
 import { approvalFor, mayCall } from './may-call.ts'
 
 /** Ignores unknown fields, as the seed does. */
@@ -22,13 +22,7 @@ export const hostdBody = z.object({
 export type HostdBody = z.infer<typeof hostdBody>
 
 /** The seed's three keys come first, in its order. */
-export type HostdAnswer = {
-  readonly ok: boolean
-  readonly output: string
-  readonly exitCode: number | null
-  readonly truncated?: true
-  readonly error?: HostdError
-}
+export type HostdAnswer = Readonly<Omit<HostdReply, 'id' | 'receipt'>>
 
 export type HostdProxyOptions = {
   /** Absent: this control plane has no hostd. */

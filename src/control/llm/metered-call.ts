@@ -7,7 +7,7 @@ import { isObject } from '../../kit/json.ts'
 import { catalogueFacts } from '../../providers/wire/facts/model-facts.ts'
 import type { Caller, RunCaller } from '../contract/caller.ts'
 import type { Plane } from '../contract/plane.ts'
-import { isPassing, PlaneRefusal } from '../contract/plane-refusal.ts'
+import { isPassing, PlaneRefusal, whileOthersHold } from '../contract/plane-refusal.ts'
 import { apiAnswer, brokenResponse, type Relay, relayDocument, relayStream } from './relay.ts'
 import { askUpstream, clientHeaders, type PassThroughDeps, readText, redactorOf, type Upstream } from './upstream-call.ts'
 import { fieldsOf, type JsonFields, type RequestFacts, type Tally, type Wire } from './wires.ts'
@@ -134,19 +134,12 @@ type MeterDeps = {
 const shortestAnswer = 256
 /** A call takes everything when at most this much is left; with more it leaves half to other calls. */
 const little = 4_096
-const retries = { tries: 40, ms: 250 }
 
 /** Waits some seconds while other calls hold the tokens that this one needs. @throws PlaneRefusal budget_exceeded when too little is left */
 async function reserveCall(deps: MeterDeps, charge: Charge): Promise<CallReservation> {
-  for (let tries = 0; ; tries += 1) {
-    try {
-      // A refused reservation ends the run, so the call first asks how much is left.
-      return await reserve(deps, charge, outputFor(charge, await deps.budget.remaining(charge.caller)))
-    } catch (error) {
-      if (!isHeldByOthers(error) || tries >= retries.tries || charge.disconnected.aborted) throw error
-      await deps.sleep(retries.ms)
-    }
-  }
+  // A refused reservation ends the run, so the call first asks how much is left.
+  const reserveOnce = async () => reserve(deps, charge, outputFor(charge, await deps.budget.remaining(charge.caller)))
+  return await whileOthersHold(reserveOnce, { sleep: deps.sleep, isOver: () => charge.disconnected.aborted })
 }
 
 function outputFor({ input, output }: Charge, left: number | null): number {
@@ -166,10 +159,6 @@ async function reserve({ budget, failed }: MeterDeps, { caller, input, purpose }
       await budget.settle(caller, { reservation_id, tokens, model: model.slice(0, 200) }).then(() => {}, failed)
     },
   }
-}
-
-function isHeldByOthers(error: unknown): boolean {
-  return error instanceof PlaneRefusal && error.code === 'budget_exceeded' && error.details.shortage === 'soon'
 }
 
 /** JSON and code have more tokens a byte than prose, which has one in four. */

@@ -127,15 +127,8 @@ type EventBlock = {
 /** A longer event is an error. */
 const maxBlockBytes = 33_554_432
 
-type BlockReader = {
-  /** @throws RangeError for an event of more than 32 MiB */
-  take(piece: Uint8Array): readonly EventBlock[]
-  /** Returns what follows the last empty line. */
-  rest(): EventBlock | undefined
-}
-
 /** Joins a long event once, when its end arrives, so that the cost is linear in its length. */
-export function readBlocks(): BlockReader {
+export function readBlocks() {
   const state = { pieces: [] as Uint8Array[], bytes: 0, tail: new Uint8Array() }
 
   function keep(piece: Uint8Array): void {
@@ -152,7 +145,8 @@ export function readBlocks(): BlockReader {
   }
 
   return {
-    take(piece) {
+    /** @throws RangeError for an event of more than 32 MiB */
+    take(piece: Uint8Array): readonly EventBlock[] {
       const blocks: EventBlock[] = []
       const hasEnd = endOfBlock(Buffer.concat([state.tail, piece])) >= 0
       let left = hasEnd ? drain(piece) : piece
@@ -163,6 +157,7 @@ export function readBlocks(): BlockReader {
       keep(left)
       return blocks
     },
+    /** Returns what follows the last empty line. */
     rest: () => (state.bytes === 0 ? undefined : blockOf(drain(new Uint8Array()))),
   }
 }

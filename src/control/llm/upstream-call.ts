@@ -40,15 +40,11 @@ function queryOf(url: string): string {
 /** No model answers with more in one document. */
 export const maxDocumentBytes = 67_108_864
 
-type AnswerText = {
-  readonly text: string
-  readonly bytes: number
-  /** False when there was more and the connection was closed. */
-  readonly isWhole: boolean
-}
-
-/** Reads up to a limit, so that an endless answer, or one that unpacks to much more than was sent, does not fill the memory. */
-export async function readText({ body }: Response, most: number): Promise<AnswerText> {
+/**
+ * Reads up to a limit, so that an endless answer, or one that unpacks to much more than was sent, does not fill the memory. `isWhole` is false
+ * when there was more and the connection was closed.
+ */
+export async function readText({ body }: Response, most: number) {
   const pieces: Uint8Array[] = []
   let bytes = 0
   for await (const piece of body ?? []) {

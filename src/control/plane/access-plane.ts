@@ -249,7 +249,7 @@ async function revokeUnseen(context: PlaneContext, { table, id }: UnseenSecret):
 const secretBytes = 32
 
 /** Makes a secret, of which the plane stores only the SHA-256. `cpo` is for operators, `cpa` for agents, `cpr` for runs. */
-export function newSecret({ randomBytes }: Pick<PlaneContext, 'randomBytes'>, kind: 'cpo' | 'cpa') {
+export function newSecret({ randomBytes }: Pick<PlaneContext, 'randomBytes'>, kind: 'cpo' | 'cpa' | 'cpr') {
   const secret = `${kind}_${Buffer.from(randomBytes(secretBytes)).toString('base64url')}`
   return { secret, digest: sha256(secret) }
 }

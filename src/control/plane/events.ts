@@ -228,13 +228,11 @@ function eventOf(row: Row): ControlEvent {
 /** Names columns and the values that they must have. */
 type EventFilter = { readonly type?: string; readonly task_id?: number; readonly run_id?: number; readonly agent_id?: string }
 
-type EventSelection = Pick<EventQuery, 'type' | 'task_id' | 'run_id' | 'agent_id'>
-
 /**
  * Restricts an agent to its own events and a run to those of its task; an operator sees all. @returns undefined when the caller asks for what
  * it may not see @throws PlaneRefusal forbidden for the shared secret
  */
-function filterOf(caller: Caller, query: EventSelection): EventFilter | undefined {
+function filterOf(caller: Caller, query: Omit<EventQuery, 'after' | 'before' | 'limit'>): EventFilter | undefined {
   if (caller.kind === 'seed')
     throw new PlaneRefusal('forbidden', 'the shared secret does not read events; use an operator token or an agent key')
   const asked = {

@@ -270,33 +270,19 @@ type LogWait = { readonly access: RunAccess; readonly from: number; readonly sig
 /** Resolves once the log is longer than `from`, the run has ended, or the signal aborts. */
 async function logGrows({ store }: Pick<PlaneContext, 'store'>, { access, from, signal }: LogWait): Promise<void> {
   const row = await store.read(() => ownRun(access))
-  const announcement = announcements(store, logTopic(int(row, 'id')), signal)
-  using _end = atEnd(() => announcement.end())
-  while (!signal.aborted) {
-    const turn = announcement.next()
-    const now = await store.read(() => ownRun(access))
-    if (int(now, 'log_bytes') > from || text(now, 'state') !== 'running') return
-    await turn
-  }
-}
-
-type Announcements = { readonly next: () => Promise<void>; readonly end: () => void }
-
-/** Returns `next`, which resolves with the next announcement or when the signal aborts. */
-function announcements(store: PlaneContext['store'], topic: string, signal: AbortSignal): Announcements {
-  const state: { turn: PromiseWithResolvers<void> } = { turn: Promise.withResolvers() }
-  const notify = () => state.turn.resolve()
-  const stop = store.listen(topic, notify)
+  const announced = { next: Promise.withResolvers<void>() }
+  const notify = () => announced.next.resolve()
+  const stop = store.listen(logTopic(int(row, 'id')), notify)
   signal.addEventListener('abort', notify)
-  return {
-    next() {
-      if (!signal.aborted) state.turn = Promise.withResolvers()
-      return state.turn.promise
-    },
-    end() {
-      stop()
-      signal.removeEventListener('abort', notify)
-    },
+  using _end = atEnd(() => {
+    stop()
+    signal.removeEventListener('abort', notify)
+  })
+  while (!signal.aborted) {
+    announced.next = Promise.withResolvers()
+    const now = await store.read(() => ownRun(access))
+    if (int(now, 'log_bytes') > from || text(now, 'state') !== 'running' || signal.aborted) return
+    await announced.next.promise
   }
 }
 

@@ -10,7 +10,7 @@ import { digest } from '../../kit/sha256.ts'
 import { cut } from '../../kit/text.ts'
 import type { AgentEvent, Usage } from '../../runtime/event.ts'
 import { type Grant, type Meter, type Provider, ProviderFailure, type Question, type Quote } from '../../runtime/port.ts'
-import { PlaneRefusal } from '../contract/plane-refusal.ts'
+import { PlaneRefusal, whileOthersHold } from '../contract/plane-refusal.ts'
 import type { OwnRun, OwnRunPort, OwnRunRequest, OwnRunResult } from './runner.ts'
 
 type OwnRunnerOptions = {
@@ -160,7 +160,6 @@ type RunBudget = Pick<OwnRunPort, 'reserve' | 'settle'> & {
 
 /** An answer shorter than this is not worth a call. */
 const leastAnswer = 256
-const waits = { tries: 40, ms: 250 } as const
 
 /** Charges both budgets: that of the control plane, and that of the worker's own home. */
 export function meteredByPlane(provider: Provider, budget: RunBudget): Provider {
@@ -176,7 +175,7 @@ export function planeMeter({ reserve, settle, remaining }: RunBudget): Meter {
     const outputTokens = affordable(quote, state.left)
     const tokens = Math.max(1, quote.inputTokens + outputTokens)
     const purpose = `${quote.provider}/${quote.model}`.slice(0, 200)
-    const reservation = await reserveWhenFree(() => reserve({ tokens, purpose })).catch(refused)
+    const reservation = await whileOthersHold(() => reserve({ tokens, purpose }), { sleep: Bun.sleep }).catch(refused)
     state.left = reservation.budget_remaining
     return {
       outputTokens,
@@ -185,18 +184,6 @@ export function planeMeter({ reserve, settle, remaining }: RunBudget): Meter {
         const done = await settle({ reservation_id: reservation.reservation_id, tokens: spent, model: quote.model.slice(0, 200) })
         state.left = done.budget_remaining
       },
-    }
-  }
-}
-
-/** Tries again while calls of others, which end soon, have reserved what this one needs. */
-async function reserveWhenFree<T>(reserve: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await reserve()
-    } catch (error) {
-      if (tries >= waits.tries || !(error instanceof PlaneRefusal) || error.details.shortage !== 'soon') throw error
-      await Bun.sleep(waits.ms)
     }
   }
 }

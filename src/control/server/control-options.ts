@@ -5,33 +5,22 @@ import { usualOpenTasks } from '../plane/tasks/create-task.ts'
 
 export type ControlEnvironment = { readonly [name: string]: string | undefined }
 
-export type ControlSettings = {
-  readonly port: number
-  readonly sharedSecret: string | undefined
-  /** Absent for SQLite in the home. */
-  readonly databaseUrl: string | undefined
-  readonly leaseSeconds: number
-  readonly approvalHours: number
-  /** Old records are deleted after this many days; with 0 they stay. */
-  readonly retentionDays: number
-  /** Limits how many tasks that one agent created may be open at a time. */
-  readonly openTasksOfAgent: number
-  /** Limits the tokens that one run, or one error, may report. */
-  readonly mostTokensOfReport: number
-  readonly operatorToken: string | undefined
-  readonly hostdSocket: string | undefined
-}
+export type ControlSettings = Readonly<ReturnType<typeof controlSettings>>
 
 /** @throws Error that names the variable, its value and what to write */
-export function controlSettings(env: ControlEnvironment): ControlSettings {
+export function controlSettings(env: ControlEnvironment) {
   return {
     port: wholeOf(env, 'CONTROLPLANE_API_PORT', { usual: 3_100, least: 0, most: 65_535 }),
     sharedSecret: textOf(env, 'CONTROLPLANE_SHARED_SECRET'),
+    /** Absent for SQLite in the home. */
     databaseUrl: databaseOf(env),
     leaseSeconds: wholeOf(env, 'CONTROLPLANE_LEASE_SECONDS', { usual: 60, least: 1, most: 86_400 }),
     approvalHours: wholeOf(env, 'CONTROLPLANE_APPROVAL_HOURS', { usual: 24, least: 1, most: 8_760 }),
+    /** Old records are deleted after this many days; with 0 they stay. */
     retentionDays: wholeOf(env, 'CONTROLPLANE_RETENTION_DAYS', { usual: 0, least: 0, most: 36_500 }),
+    /** Limits how many tasks that one agent created may be open at a time. */
     openTasksOfAgent: wholeOf(env, 'CONTROLPLANE_AGENT_OPEN_TASKS', { usual: usualOpenTasks, least: 0, most: 1_000_000 }),
+    /** Limits the tokens that one run, or one error, may report. */
     mostTokensOfReport: wholeOf(env, 'CONTROLPLANE_REPORT_TOKENS', { usual: usualMostReported, least: 1_000, most: 1e12 }),
     operatorToken: tokenOf(env),
     hostdSocket: textOf(env, 'CONTROLPLANE_HOSTD_SOCKET'),

@@ -10,13 +10,7 @@ export function* exclusive(): Command<void> {
   yield [EXCLUSIVE]
 }
 
-type Turns = {
-  /** Resolves when every other command has ended or waits as well. */
-  exclusive(): Promise<void>
-  ended(): void
-}
-
-export function createTurns(count: number): Turns {
+export function createTurns(count: number) {
   const waiting: (() => void)[] = []
   let active = count
 
@@ -28,6 +22,7 @@ export function createTurns(count: number): Turns {
     next()
   }
 
+  /** Resolves when every other command has ended or waits as well. */
   function exclusive(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     waiting.push(resolve)
@@ -45,15 +40,8 @@ export function* announce(topic: string): Command<void> {
   yield [ANNOUNCE, [topic]]
 }
 
-type Listeners = {
-  listen(topic: string, listener: () => void): () => void
-  /** Calls every listener of these topics; a listener must not throw. */
-  notify(topics: Iterable<string>): void
-  /** Notifies all listeners, when announcements of other processes may have been lost. */
-  notifyAll(): void
-}
-
-export function createListeners(): Listeners {
+/** `notifyAll` is for announcements of other processes that may have been lost. */
+export function createListeners() {
   const byTopic = new Map<string, Set<() => void>>()
 
   function listen(topic: string, listener: () => void): () => void {
@@ -67,6 +55,7 @@ export function createListeners(): Listeners {
     }
   }
 
+  /** Calls every listener of these topics; a listener must not throw. */
   function notify(topics: Iterable<string>): void {
     for (const topic of topics) for (const listener of [...(byTopic.get(topic) ?? [])]) listener()
   }

@@ -194,18 +194,6 @@ function numbered(sql: string): string {
   })
 }
 
-type PostgresPools = {
-  /** Sends single statements; the pool chooses a connection. */
-  readonly reading: PostgresConnection
-  readonly watching: PostgresConnection
-  /** Reserves one connection of a pool for `work`. */
-  reserved<T>(which: 'reading' | 'writing' | 'locking', work: (connection: ReservedConnection) => Promise<T>): Promise<T>
-  listen(): Promise<void>
-  /** Ends the connections of these pools, or of all, so that every waiting query fails, and opens new ones. */
-  renew(which?: readonly (keyof Pools)[]): void
-  close(seconds: number): Promise<void>
-}
-
 type PostgresPoolsOptions = {
   readonly url: string
   readonly target: PostgresTarget
@@ -232,15 +220,17 @@ const sizes = { reading: 6, writing: 1, locking: 2, watching: 2 }
 type Pools = Readonly<Record<keyof typeof sizes, Bun.SQL>>
 
 /** Replaces all connections when no answers arrive over them. @throws PlaneRefusal about a parameter in the URL */
-function createPostgresPools({ url, target, channel, received, listening }: PostgresPoolsOptions): PostgresPools {
+function createPostgresPools({ url, target, channel, received, listening }: PostgresPoolsOptions) {
   const pool = (which: keyof Pools) => createPool({ url, target, max: sizes[which] })
   const state = {
     pools: { reading: pool('reading'), writing: pool('writing'), locking: pool('locking'), watching: pool('watching') } as Pools,
     isListening: false,
   }
 
+  /** Sends single statements; the pool chooses a connection. */
   const through = (which: keyof Pools): PostgresConnection => ({ unsafe: (text, values) => state.pools[which].unsafe(text, values) })
 
+  /** Reserves one connection of a pool for `work`. */
   async function reserved<T>(which: keyof Pools, work: (connection: ReservedConnection) => Promise<T>): Promise<T> {
     const connection = await state.pools[which].reserve()
     using _end = atEnd(() => connection.release())
@@ -258,6 +248,7 @@ function createPostgresPools({ url, target, channel, received, listening }: Post
       await Bun.sleep(againMs)
   }
 
+  /** Ends the connections of these pools, or of all, so that every waiting query fails, and opens new ones. */
   function renew(which: readonly (keyof Pools)[] = ['reading', 'writing', 'locking', 'watching']): void {
     const old = which.map((name) => state.pools[name])
     state.pools = { ...state.pools, ...Object.fromEntries(which.map((name) => [name, pool(name)])) }

@@ -2,18 +2,7 @@
 
 import { atEnd } from '../../kit/errors.ts'
 
-export type PostgresWatch = {
-  start(): Promise<void>
-  stop(): void
-  /** Notes that an announcement arrived. */
-  announced(): void
-  answered(): void
-  failed(): void
-  isReachable(): boolean
-  skewMs(): number
-}
-
-export type PostgresWatchOptions = {
+type PostgresWatchOptions = {
   readonly sql: { unsafe(text: string): PromiseLike<unknown> }
   readonly now: () => number
   readonly log: (level: 'info' | 'warn' | 'error', event: string, fields?: object) => void
@@ -44,7 +33,7 @@ type WatchState = {
   timer?: ReturnType<typeof setTimeout>
 }
 
-export function watchPostgres({ sql, now, log, missed, silent, readOnly }: PostgresWatchOptions): PostgresWatch {
+export function watchPostgres({ sql, now, log, missed, silent, readOnly }: PostgresWatchOptions) {
   const state: WatchState = { events: 0, isAnnounced: false, isReachable: true, isStopped: false, skewMs: 0 }
 
   async function checkOnce(): Promise<void> {
@@ -95,19 +84,14 @@ export function watchPostgres({ sql, now, log, missed, silent, readOnly }: Postg
 
   return {
     start,
-    stop: () => {
+    stop() {
       state.isStopped = true
       clearTimeout(state.timer)
     },
-    announced: () => {
-      state.isAnnounced = true
-    },
-    answered: () => {
-      state.isReachable = true
-    },
-    failed: () => {
-      state.isReachable = false
-    },
+    /** Notes that an announcement arrived. */
+    announced: () => void Object.assign(state, { isAnnounced: true }),
+    answered: () => void Object.assign(state, { isReachable: true }),
+    failed: () => void Object.assign(state, { isReachable: false }),
     isReachable: () => state.isReachable,
     skewMs: () => state.skewMs,
   }

@@ -7,12 +7,6 @@ import type { BatchKey, Command } from '../contract/store-port.ts'
 import { createTurns } from './batch-marks.ts'
 import { type CommandHooks, isSaidByServer, postgresFailure, type Session } from './postgres-session.ts'
 
-type PostgresWriter = {
-  write<T>(command: () => Command<T>, batchKey?: BatchKey): Promise<T>
-  /** Resolves when no command is being written. */
-  idle(): Promise<void>
-}
-
 type PostgresWriterOptions = {
   /** Reserves the one connection for writing while `work` runs. */
   readonly reserved: <T>(work: (writing: WriteConnection) => Promise<T>) => Promise<T>
@@ -40,7 +34,7 @@ type GroupAttempt = {
   settle?: readonly (() => void)[]
 }
 
-export function createPostgresWriter({ reserved, notify, notifyListeners, random }: PostgresWriterOptions): PostgresWriter {
+export function createPostgresWriter({ reserved, notify, notifyListeners, random }: PostgresWriterOptions) {
   const waiting: QueuedCommand[] = []
   const state: { pumping?: Promise<void> | undefined } = {}
   const take = () => waiting.splice(0, groupSize)
@@ -132,7 +126,9 @@ export function createPostgresWriter({ reserved, notify, notifyListeners, random
     return undefined
   }
 
-  return { write, idle: async () => await state.pumping }
+  /** Resolves when no command is being written. */
+  const idle = async () => await state.pumping
+  return { write, idle }
 }
 
 /** Runs the commands separately to find the failing one. Without an answer of the server nobody knows how far it came. */
@@ -166,19 +162,10 @@ const WRITING = 3_100_001
 
 type Answers = Promise<readonly (() => void)[]>
 
-type Transaction = {
-  /** Resolves when this daemon is the one that writes. @returns the id of the transaction */
-  begin(): Promise<string | undefined>
-  /** @throws HasFailed */
-  together(group: readonly QueuedCommand[]): Answers
-  separately(group: readonly QueuedCommand[]): Answers
-  /** Waits for the last statements of the commands and of `own`. */
-  assertDone(own: Session): Promise<void>
-}
-
-function createTransaction(session: () => Session, announced: (topic: string) => void): Transaction {
+function createTransaction(session: () => Session, announced: (topic: string) => void) {
   const ended: Session[] = []
 
+  /** Resolves when this daemon is the one that writes. @returns the id of the transaction */
   async function begin(): Promise<string | undefined> {
     const own = session()
     own.send('BEGIN')
@@ -186,6 +173,7 @@ function createTransaction(session: () => Session, announced: (topic: string) =>
     return row?.id == null ? undefined : String(row.id)
   }
 
+  /** @throws HasFailed */
   async function together(group: readonly QueuedCommand[]): Answers {
     const settle: (() => void)[] = []
     for (const batch of batchesOf(group)) {
@@ -213,17 +201,15 @@ function createTransaction(session: () => Session, announced: (topic: string) =>
     }
   }
 
+  /** Waits for the last statements of the commands and of `own`. */
   async function assertDone(own: Session): Promise<void> {
     const outcomes = await Promise.allSettled([...ended, own].map((one) => one.settled()))
     const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []))
     if (failures.length > 0) throw failures.find(isSaidByServer) ?? failures[0]
   }
 
-  async function separately(group: readonly QueuedCommand[]): Answers {
-    const settle: (() => void)[] = []
-    for (const one of group) settle.push(await behindSavepoint(one))
-    return settle
-  }
+  /** Runs one command after the other: Array.fromAsync awaits each. */
+  const separately = (group: readonly QueuedCommand[]): Answers => Array.fromAsync(group, behindSavepoint)
 
   /** Undoes only the writes of a command that throws; an error of the database about the transaction ends the group. */
   async function behindSavepoint({ run, fail }: QueuedCommand): Promise<() => void> {

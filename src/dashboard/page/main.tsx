@@ -5,8 +5,10 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { ControlFrame } from './control/control-frame.tsx'
 import { visible } from './control/parts/plain-text.tsx'
 import { ApiError, call } from './net/api.ts'
-import { connection, follow, listen } from './net/live.ts'
+import { connection, follow, type Live, listen } from './net/live.ts'
+import { staleOn } from './parts/loaded.tsx'
 import { type PageRow, Shell, useFollowing, Waiting } from './parts/shell.tsx'
+import { Button, Submit } from './parts/small.tsx'
 import type { Me } from './shapes.ts'
 import { approvals, attempt, may, me, notice, place, refresh, status, stopped, textOf } from './state.ts'
 import { Cost } from './views/cost.tsx'
@@ -82,7 +84,7 @@ function Frame() {
       connected()
       void refresh()
     })
-    return refreshing()
+    return staleOn(listen, { concerns: concernsAll, again: () => void refresh(), afterMs: 40 })
   })
   if (!isReady) return <Waiting brand="BraidClaw" what="Connecting" />
   const banner = stopped.value && (
@@ -93,36 +95,21 @@ function Frame() {
   return <Shell brand="BraidClaw" pages={pages} waiting={approvals.value.length} foot={<Estop />} banners={banner} />
 }
 
-/** Refreshes what every page shows when it may have changed; several events in a row do it once. @returns a function that ends it */
-function refreshing(): () => void {
-  const state: { late?: ReturnType<typeof setTimeout> } = {}
-  const end = listen(({ event }) => {
-    if (state.late !== undefined || !/^(approval_|estop|run_|changes_|procedure_)/.test(event.type)) return
-    state.late = setTimeout(() => {
-      delete state.late
-      void refresh()
-    }, 40)
-  })
-  return () => {
-    clearTimeout(state.late)
-    end()
-  }
+/** Tells whether an event may have changed what every page shows. */
+function concernsAll({ event }: Live): boolean {
+  return /^(approval_|estop|run_|changes_|procedure_)/.test(event.type)
 }
 
 function Estop() {
   if (!may('admin')) return null
   const set = !stopped.value
   const act = () =>
-    void attempt(async () => {
+    attempt(async () => {
       if (!set && !confirm('Let tools run again?')) return
       await call('POST', '/estop', set ? { reason: `stopped in the dashboard by ${me.value?.name}` } : { clear: true })
       await refresh()
     })
-  return (
-    <button type="button" class={set ? 'stop' : 'main'} onClick={act}>
-      {set ? 'Stop everything' : 'Lift the stop'}
-    </button>
-  )
+  return <Button word={set ? 'Stop everything' : 'Lift the stop'} kind={set ? 'stop' : 'main'} on={act} />
 }
 
 /** Asks for a token once; the browser then keeps a session that scripts cannot read. */
@@ -172,9 +159,7 @@ function Login() {
             {problem}
           </p>
         )}
-        <button type="submit" class="main" disabled={busy}>
-          Log in
-        </button>
+        <Submit busy={busy}>Log in</Submit>
       </form>
     </main>
   )

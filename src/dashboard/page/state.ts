@@ -47,6 +47,13 @@ export async function attempt(action: () => Promise<unknown>): Promise<boolean> 
   }
 }
 
+/** Runs an action and says that it was done, or why not. @returns whether it succeeded */
+export async function doing(done: string, action: () => Promise<unknown>): Promise<boolean> {
+  const succeeded = await attempt(action)
+  if (succeeded) notice.value = { text: done }
+  return succeeded
+}
+
 function tell(error: unknown): void {
   notice.value = { text: textOf(error), bad: true }
 }

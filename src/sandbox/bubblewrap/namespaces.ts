@@ -22,11 +22,11 @@ export function isolationArguments(without: ReadonlySet<Layer>, sharesNetwork = 
  * Gives the command its own namespaces, no capabilities and a session without a terminal, and ends it when our process ends. As
  * root it has the user number 0 and no rights.
  */
-export function namespaceArguments(without: ReadonlySet<Layer>): string[] {
+export function namespaceArguments(without: ReadonlySet<Layer>, hostname = 'sandbox'): string[] {
   const { uid, gid } = insideUser()
   return [
     ...['--unshare-user', '--uid', String(uid), '--gid', String(gid)],
-    ...['--unshare-uts', '--hostname', 'sandbox', '--unshare-cgroup-try'],
+    ...['--unshare-uts', '--hostname', hostname, '--unshare-cgroup-try'],
     ...(without.has('ipc namespace') ? [] : ['--unshare-ipc']),
     ...(without.has('pid namespace') ? [] : ['--unshare-pid']),
     ...(without.has('network namespace') ? [] : ['--unshare-net']),

@@ -24,6 +24,8 @@ export type View = {
 
 const programs = ['/usr', '/opt', '/nix/store', '/gnu/store']
 const links = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
+/** Lists the folders of `systemMounts`. */
+export const systemFolders: readonly string[] = [...programs, ...links, '/etc']
 const devices = ['null', 'zero', 'urandom']
 
 /** Builds the arguments that are equal for every command. The order matters: later mounts cover earlier ones. */
@@ -31,15 +33,22 @@ export function viewArguments(view: View): string[] {
   const { without } = view
   if (without.has('mount namespace')) return ['--bind', '/', '/', ...processes(view), '--dev-bind', '/dev', '/dev']
   return [
-    ...programs.filter((path) => existsSync(path)).flatMap((path) => ['--ro-bind', path, path]),
-    ...['--ro-bind', view.filesystem?.etc ?? '/etc', '/etc'],
-    ...links.flatMap(linkOrFolder),
+    ...systemMounts(view.filesystem?.etc),
     ...processes(view),
     ...devices.flatMap((name) => ['--dev-bind', `/dev/${name}`, `/dev/${name}`]),
     ...deviceLinks(),
     ...['--size', String(view.scratchBytes), '--perms', '1777', '--tmpfs', '/tmp', '--symlink', '/tmp', '/var/tmp'],
     ...(without.has('hidden files') ? [] : hiddenOutside(view)),
     ...(view.filesystem?.mounts ?? []),
+  ]
+}
+
+/** Mounts the programs of the system, and the folder that stands for /etc. */
+export function systemMounts(etc = '/etc'): string[] {
+  return [
+    ...programs.filter((path) => existsSync(path)).flatMap((path) => ['--ro-bind', path, path]),
+    ...['--ro-bind', etc, '/etc'],
+    ...links.flatMap(linkOrFolder),
   ]
 }
 
@@ -52,7 +61,7 @@ export function directWorkspace({ places: { workspace }, without }: Pick<View, '
  * Makes /proc read-only for root: the kernel lets root write to /proc/sys and /proc/sysrq-trigger without any capability. A sandbox without
  * its own PID namespace cannot mount a fresh /proc, so it gets that of the machine.
  */
-function processes({ without }: View): string[] {
+export function processes({ without }: Pick<View, 'without'>): string[] {
   if (without.has('pid namespace')) return ['--ro-bind', '/proc', '/proc']
   return ['--proc', '/proc', ...(process.getuid?.() === 0 ? ['--remount-ro', '/proc'] : [])]
 }

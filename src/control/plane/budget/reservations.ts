@@ -250,9 +250,7 @@ function inOrder(rows: readonly Row[]): readonly Row[] {
   return [...rows].sort((a, b) => text(a, 'day').localeCompare(text(b, 'day')) || int(a, 'id') - int(b, 'id'))
 }
 
-type OpenReservation = { readonly payer: Payer; readonly day: string; readonly taskId: number; readonly tokens: number }
-
-function reservationOf(row: Row): OpenReservation {
+function reservationOf(row: Row) {
   return {
     payer: { role: text(row, 'role'), agentId: text(row, 'agent_id') },
     day: text(row, 'day'),

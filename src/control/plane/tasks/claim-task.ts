@@ -1,10 +1,10 @@
 /** Gives the next task of a role to an agent as a lease, extends leases, and takes back those that were released or expired. */
 
-import { sha256 } from '../../../kit/sha256.ts'
 import { type Caller, signatureOf } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { BatchKey, Command, Param, Row } from '../../contract/store-port.ts'
 import type { Beat, Claim, ClaimRequest, ReleaseRequest } from '../../contract/task-shapes.ts'
+import { newSecret } from '../access-plane.ts'
 import { scopesFor, settingsOf } from '../budget/limits.ts'
 import { leastLeft, remainingFor } from '../budget/reservations.ts'
 import { flag, idOf, int, intOrNull, lastNumber, marks, type PlaneContext, queryOne, reserveNumber, text, textOrNull } from '../command.ts'
@@ -29,8 +29,8 @@ export function* claimTask(context: PlaneContext, call: ClaimCall): Command<Clai
   const payer = { role: request.role, agentId: request.agent_id }
   const left = yield* leastLeft(context, settings, scopesFor(payer, settings, intOrNull(agent, 'daily_tokens')))
   if (left === 0) return { none: 'budget', wakes }
-  const token = `cpr_${Buffer.from(context.randomBytes(32)).toString('base64url')}`
-  const lease = { request, digest: sha256(token) }
+  const { secret: token, digest } = newSecret(context, 'cpr')
+  const lease = { request, digest }
   const quick = agent.candidate === null ? undefined : yield* leaseCandidate(context, lease)
   const task = quick ?? (yield* leaseAfterSweep(context, lease))
   if (!task) return { none: 'empty', wakes }

@@ -5,7 +5,7 @@ import type { Once } from '../../contract/plane.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
 import type { BatchKey, Command, Param, Row } from '../../contract/store-port.ts'
 import { type Task, type TaskDraft, task as taskShape } from '../../contract/task-shapes.ts'
-import { int, lastNumber, numberOf, type PlaneContext, queryNumber, queryOne, reserveNumber, text } from '../command.ts'
+import { int, lastNumber, marks, numberOf, type PlaneContext, queryNumber, queryOne, reserveNumber, text } from '../command.ts'
 import { type Needs, readNeeds, storeNeeds } from './dependencies.ts'
 import { announceReady, queueAt, rankOf, readTask, recordTask, storeLabels, taskOf } from './task-change.ts'
 
@@ -72,25 +72,7 @@ export function* createTask(context: PlaneContext, caller: Caller, draft: TaskDr
 
 type NewTask = { readonly draft: TaskDraft; readonly needs: Needs; readonly actor: string }
 
-const columns = [
-  ...(['title', 'description', 'role', 'agent_id', 'priority', 'status', 'blocked_reason', 'labels', 'context'] as const),
-  ...(['created_at', 'updated_at', 'created_by', 'version', 'attempt', 'max_attempts', 'failures', 'available_at', 'queue_at'] as const),
-  ...([
-    'parent_id',
-    'budget_tokens',
-    'tokens_used',
-    'tokens_reserved',
-    'cancel_requested',
-    'open_dependencies',
-    'error',
-    'check_command',
-  ] as const),
-]
-type Columns = Readonly<Record<(typeof columns)[number], Param>>
-const places = columns.map(() => '?').join(', ')
-const insertText = `INSERT INTO tasks (id, ${columns.join(', ')}) VALUES (${lastNumber.tasks}, ${places}) RETURNING *`
-
-function columnsOf(context: PlaneContext, { draft, needs, actor }: NewTask): Columns {
+function columnsOf(context: PlaneContext, { draft, needs, actor }: NewTask): Readonly<Record<string, Param>> {
   const now = context.now()
   const availableAt = draft.available_at === undefined ? now : Date.parse(draft.available_at)
   const isBlocked = needs.open > 0
@@ -124,11 +106,12 @@ function columnsOf(context: PlaneContext, { draft, needs, actor }: NewTask): Col
   }
 }
 
-function* insertTask(values: Columns): Command<Row> {
+function* insertTask(columns: Readonly<Record<string, Param>>): Command<Row> {
+  const names = Object.keys(columns)
   yield* reserveNumber('tasks')
   const row = yield* queryOne(
-    insertText,
-    columns.map((name) => values[name]),
+    `INSERT INTO tasks (id, ${names.join(', ')}) VALUES (${lastNumber.tasks}, ${marks(names)}) RETURNING *`,
+    Object.values(columns),
   )
   if (!row) throw new Error('INSERT … RETURNING answered no row')
   return row

@@ -2,6 +2,7 @@
 
 import { type Caller, signatureOf } from '../../contract/caller.ts'
 import { PlaneRefusal } from '../../contract/plane-refusal.ts'
+import type { Run } from '../../contract/run-shapes.ts'
 import type { Command, Row } from '../../contract/store-port.ts'
 import type { Task } from '../../contract/task-shapes.ts'
 import { closeReservations, forfeitRun, reportTotal } from '../budget/reservations.ts'
@@ -160,14 +161,13 @@ export function* wakeTask(context: PlaneContext, taskId: TaskRef, actor = 'contr
   return true
 }
 
-type ParkedStatus = 'awaiting_approval' | 'budget_blocked' | 'blocked'
 type ParkedBy = { readonly actor?: string; readonly error?: string | null }
 
 /** Blocks a task until somebody acts. Its run ends as `waiting`, and the run's token is no longer in force. It does nothing to an ended task. */
 export function* blockTask(
   context: PlaneContext,
   taskId: TaskRef,
-  status: ParkedStatus,
+  status: 'awaiting_approval' | 'budget_blocked' | 'blocked',
   reason: NonNullable<Task['blocked_reason']> | null = null,
   { actor = 'control plane', error = null }: ParkedBy = {},
 ): Command<Row> {
@@ -181,10 +181,8 @@ export function* blockTask(
   return blocked
 }
 
-type RunState = 'completed' | 'failed' | 'released' | 'lost' | 'cancelled' | 'waiting'
-
 export type EndOfRun = {
-  readonly state: RunState
+  readonly state: Exclude<Run['state'], 'running'>
   readonly error?: string | null | undefined
   readonly skill?: string | null | undefined
   /** The total that the run reports; without it, what the run had reserved counts as spent. */

@@ -1,10 +1,12 @@
 /** Finds out how children can be confined on this machine, says what that prevents, and builds bubblewrap's arguments for one child. */
 
-import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs'
+import { existsSync, lstatSync, realpathSync } from 'node:fs'
 import { basename, dirname, sep } from 'node:path'
+import { namespaceArguments } from '../../../sandbox/bubblewrap/namespaces.ts'
+import { processes, systemFolders, systemMounts } from '../../../sandbox/bubblewrap/view.ts'
+import type { Layer } from '../../../sandbox/contract.ts'
 import { privateBelow } from '../../../sandbox/filesystem/system-files.ts'
 import { findToolchains } from '../../../sandbox/filesystem/toolchains.ts'
-import { hasOption } from '../../../sandbox/install.ts'
 import { isWithin } from '../../../sandbox/protect/places.ts'
 import { fixedPath } from '../../../sandbox/trial-key.ts'
 import { type RelayPlaces, relayProblem } from './control-relay.ts'
@@ -105,16 +107,14 @@ export const relayInside = '/run/controlplane.sock'
 const statusDescriptor = '3'
 const filterDescriptor = '5'
 
-const systemFolders = ['/usr', '/opt', '/nix/store', '/gnu/store']
-const linkedFolders = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
-
 export function bubblewrapWords(child: ConfinedChild): readonly string[] {
   const { copy, workspace, home, relay } = child
   return [
     ...namespaces(relay),
-    ...systemMounts(child),
-    ...['--tmpfs', '/tmp', '--dev', '/dev', '--proc', '/proc'],
-    ...(process.getuid?.() === 0 ? ['--remount-ro', '/proc'] : []),
+    ...systemMounts(),
+    ...hiddenFiles(child),
+    ...['--tmpfs', '/tmp', '--dev', '/dev'],
+    ...processes({ without: new Set() }),
     ...toolMounts(child),
     ...['--bind', copy, workspace, '--bind', home, home],
     ...(relay === undefined ? resolverMounts() : relayMounts(relay)),
@@ -123,36 +123,18 @@ export function bubblewrapWords(child: ConfinedChild): readonly string[] {
 }
 
 function namespaces(relay: RelayPlaces | undefined): readonly string[] {
-  const [uid, gid] = [process.geteuid?.() ?? 0, process.getegid?.() ?? 0]
-  return [
-    ...['--unshare-user', '--uid', String(uid), '--gid', String(gid)],
-    ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--hostname', 'worker', '--unshare-cgroup-try'],
-    ...(relay ? ['--unshare-net'] : []),
-    // The option would put the child into a second user namespace, whose capability does not count for the network; the filter refuses new ones too.
-    ...(hasOption('--disable-userns') && !isLow(relay) ? ['--disable-userns'] : []),
-    ...['--cap-drop', 'ALL', '--new-session', '--die-with-parent'],
-    // The child has its own network, so no other program can listen there.
-    ...(isLow(relay) ? ['--cap-add', 'CAP_NET_BIND_SERVICE'] : []),
-  ]
+  const without = new Set<Layer>(relay ? [] : ['network namespace'])
+  // The option would put the child into a second user namespace, whose capability does not count for the network; the filter refuses new ones too.
+  if (isLow(relay)) without.add('nested namespaces')
+  // The child has its own network, so no other program can listen there.
+  return [...namespaceArguments(without, 'worker'), ...(isLow(relay) ? ['--cap-add', 'CAP_NET_BIND_SERVICE'] : [])]
 }
 
 const isLow = (relay: RelayPlaces | undefined) => relay !== undefined && relay.port < 1_024
 
-function systemMounts({ blank }: ConfinedChild): readonly string[] {
+function hiddenFiles({ blank }: ConfinedChild): readonly string[] {
   const hidden = privateBelow('/etc')
-  return [
-    ...systemFolders.filter((path) => existsSync(path)).flatMap(readOnly),
-    ...linkedFolders.flatMap(linkOrFolder),
-    ...readOnly('/etc'),
-    ...hidden.folders.flatMap((path) => ['--tmpfs', path]),
-    ...hidden.files.flatMap((path) => ['--ro-bind', blank, path]),
-  ]
-}
-
-function linkOrFolder(path: string): readonly string[] {
-  const stat = lstatSync(path, { throwIfNoEntry: false })
-  if (stat?.isSymbolicLink()) return ['--symlink', readlinkSync(path), path]
-  return stat?.isDirectory() ? readOnly(path) : []
+  return [...hidden.folders.flatMap((path) => ['--tmpfs', path]), ...hidden.files.flatMap((path) => ['--ro-bind', blank, path])]
 }
 
 /** Mounts the program with the packages that it needs, the user's tools, and what the operator lists. */
@@ -178,7 +160,7 @@ function packageOf(program: string): readonly string[] {
 }
 
 function isSystem(path: string): boolean {
-  return [...systemFolders, ...linkedFolders, '/etc'].some((folder) => isWithin(path, folder))
+  return systemFolders.some((folder) => isWithin(path, folder))
 }
 
 /** Mounts the target of /etc/resolv.conf, which is often a link to a file outside of /etc. */

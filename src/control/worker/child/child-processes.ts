@@ -1,10 +1,10 @@
 /** Marks, records and ends the processes of a worker's runs, also those that left their group and those that a killed worker left. */
 
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { attempt } from '../../../kit/errors.ts'
-import { namesIn, startTick } from '../../../kit/proc.ts'
+import { namesIn, processesWith, startTick } from '../../../kit/proc.ts'
 import { sha256 } from '../../../kit/sha256.ts'
 import { endGroup } from '../../../service/supervise.ts'
 
@@ -56,18 +56,14 @@ export function isAlive({ pid, started }: ProcessMark): boolean {
 
 /** Finds the processes whose environment has the run token with this SHA-256, also those in other groups and sessions. */
 export function processesOfRun(tokenDigest: string): readonly ProcessMark[] {
-  const pids = namesIn('/proc').flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []))
-  return pids.flatMap((pid) => (digestOfToken(pid) === tokenDigest ? (markOf(pid) ?? []) : []))
+  const isOfRun = (variables: readonly string[]) => {
+    const line = variables.find((each) => each.startsWith(variable))
+    return line !== undefined && sha256(line.slice(variable.length)) === tokenDigest
+  }
+  return processesWith(isOfRun).flatMap((pid) => (pid === process.pid ? [] : (markOf(pid) ?? [])))
 }
 
 const variable = 'CONTROLPLANE_API_KEY='
-
-function digestOfToken(pid: number): string | undefined {
-  if (pid === process.pid) return undefined
-  const variables = attempt(() => readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0')) ?? []
-  const line = variables.find((each) => each.startsWith(variable))
-  return line === undefined ? undefined : sha256(line.slice(variable.length))
-}
 
 const processMark = z.object({ pid: z.int(), started: z.string() })
 const childRecord = z.object({
@@ -96,10 +92,7 @@ export function openChildRecords(folder: string): ChildRecords {
   const worker = markOf(process.pid) ?? { pid: process.pid, started: '' }
   return {
     write(record) {
-      mkdirSync(folder, { recursive: true, mode: 0o700 })
-      const path = pathOf(record.run_id)
-      writeFileSync(`${path}.new`, JSON.stringify({ ...record, worker }), { mode: 0o600, flush: true })
-      renameSync(`${path}.new`, path)
+      writeJson(pathOf(record.run_id), { ...record, worker })
     },
     remove: (runId) => rmSync(pathOf(runId), { force: true }),
     async clear() {
@@ -140,6 +133,13 @@ function recordIn(path: string): ChildRecord | undefined {
 /** @returns undefined when the file cannot be read or is not JSON */
 export function jsonAt(path: string): unknown {
   return attempt(() => JSON.parse(readFileSync(path, 'utf8')))
+}
+
+/** Replaces the file, and makes its folder when it is missing. The text is on the disk when this returns. @throws the system's error */
+export function writeJson(path: string, value: unknown): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  writeFileSync(`${path}.new`, JSON.stringify(value), { mode: 0o600, flush: true })
+  renameSync(`${path}.new`, path)
 }
 
 /** The guard reads from a pipe that only the worker holds, so the pipe ends when the worker dies. */

@@ -2,8 +2,9 @@
 
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { atEnd } from '../../../kit/errors.ts'
+import { atEnd, attempt } from '../../../kit/errors.ts'
 import { filterProgram } from '../../../sandbox/seccomp.ts'
+import { endGroup } from '../../../service/supervise.ts'
 import { drained, pump } from '../../../tools/process.ts'
 import { bubblewrapWords, type ConfinedChild, type Confinement, relayInside } from './child-confinement.ts'
 import { type ChildRecords, killLeftovers, killMarked, markOf, type ProcessMark, startGuard, termGraceMs } from './child-processes.ts'
@@ -133,11 +134,8 @@ async function marksOf({ confinement, scratch }: ChildPlan, pid: number): Promis
 }
 
 function openGate(gate: number): void {
-  try {
-    writeSync(gate, 'go\n')
-  } catch {
-    // The child has ended already; its exit says why.
-  }
+  // A child that has ended already says why with its exit.
+  attempt(() => writeSync(gate, 'go\n'))
   closeSync(gate)
 }
 
@@ -145,16 +143,8 @@ function openGate(gate: number): void {
 function endPolitely(marks: readonly ProcessMark[], graceMs: number): void {
   const leader = marks.at(-1)
   if (graceMs === 0) return void killMarked(marks)
-  if (leader) signalGroup(leader.pid, 'SIGTERM')
+  if (leader) endGroup(leader.pid, 'SIGTERM')
   setTimeout(() => killMarked(marks), graceMs).unref()
-}
-
-function signalGroup(pid: number, name: 'SIGTERM'): void {
-  try {
-    process.kill(-pid, name)
-  } catch {
-    // The process has ended already.
-  }
 }
 
 type FinishOptions = {

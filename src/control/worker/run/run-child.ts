@@ -11,7 +11,7 @@ import type { ForeignRunner, RunnerEvent, RunnerTask } from '../../runners/runne
 import type { Confinement } from '../child/child-confinement.ts'
 import type { ChildRecords } from '../child/child-processes.ts'
 import { type ControlRelay, openControlRelay } from '../child/control-relay.ts'
-import { type Child, startChild } from '../child/start-child.ts'
+import { type Child, type ChildEnd, startChild } from '../child/start-child.ts'
 import type { WorkerOptions, WorkspaceCopy } from '../worker-options.ts'
 import type { RunLog } from './child-log.ts'
 
@@ -169,28 +169,19 @@ const mostOutput = 200_000
 const mostTokens = 1e9
 const mostTail = 4_000
 
-type OutcomeCollector = {
-  event(event: RunnerEvent): void
-  /** Takes output of the program for its error message; only the end is kept. */
-  noise(text: string): void
-  outcome(end: {
-    readonly code: number
-    readonly stopped: boolean
-  }): Pick<RunOutcome, 'ending' | 'output' | 'tokens' | 'skill' | 'exitCode' | 'session'>
-}
-
-export function collectOutcome(runner: string): OutcomeCollector {
+export function collectOutcome(runner: string) {
   const state: { tokens: number; result?: Extract<RunnerEvent, { type: 'result' }>; session?: string } = { tokens: 0 }
   const [texts, noise] = [createTail(mostOutput), createTail(mostTail)]
   return {
-    event(event) {
+    event(event: RunnerEvent): void {
       if (event.type === 'usage') state.tokens = Math.min(mostTokens, state.tokens + event.tokens)
       if (event.type === 'text') texts.push(`${event.text}\n`)
       if (event.type === 'result') state.result = event
       if (event.type === 'session') state.session = event.id
     },
+    /** Takes output of the program for its error message; only the end is kept. */
     noise: noise.push,
-    outcome({ code, stopped }) {
+    outcome({ code, stopped }: Pick<ChildEnd, 'code' | 'stopped'>): Omit<RunOutcome, 'model' | 'confinement' | 'receipts'> {
       const { tokens, result, session } = state
       const ok = code === 0 && result?.ok !== false
       const answer = result?.output || texts.text().trim()

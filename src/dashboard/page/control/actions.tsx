@@ -4,19 +4,12 @@ import type { Approval, DecisionRequest } from '../../../control/contract/activi
 import type { Agent, Budget, BudgetPatch, NewAgentKey } from '../../../control/contract/fleet-shapes.ts'
 import type { ResolveRequest, Task } from '../../../control/contract/task-shapes.ts'
 import { whole } from '../parts/fields.tsx'
-import { attempt, notice } from '../state.ts'
+import { attempt, doing } from '../state.ts'
 import { agents, budget } from './control-state.ts'
 import { plane } from './net/plane-live.ts'
 import { confirmed, showOnce } from './parts/ask.tsx'
 import { tokensOf } from './parts/bits.tsx'
 import { visible } from './parts/plain-text.tsx'
-
-/** Runs an action and says that it was done. */
-export async function doing(done: string, action: () => Promise<unknown>): Promise<boolean> {
-  const succeeded = await attempt(action)
-  if (succeeded) notice.value = { text: done }
-  return succeeded
-}
 
 const decided = { approve: 'Approved', reject: 'Denied', revise: 'Sent back' } as const
 

@@ -130,7 +130,7 @@ function Help() {
           Single keys act on the marked entry
         </label>
       </p>
-      <Button on={() => dialog.current?.close()}>Close</Button>
+      <Button word="Close" on={() => dialog.current?.close()} />
     </dialog>
   )
 }

@@ -128,14 +128,11 @@ export function refreshing(): () => void {
 }
 
 function ticking(told: () => void): () => void {
-  let late: ReturnType<typeof setTimeout>
-  const tick = () => {
+  const timer = setInterval(() => {
     clock.value = Date.now() + ahead.value
     told()
-    late = setTimeout(tick, 30_000)
-  }
-  late = setTimeout(tick, 30_000)
-  return () => clearTimeout(late)
+  }, 30_000)
+  return () => clearInterval(timer)
 }
 
 export function isUnseen({ last_seen_at, heartbeat_enabled, created_at }: Agent): boolean {

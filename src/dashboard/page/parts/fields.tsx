@@ -1,6 +1,7 @@
 /** Pieces that the pages about records share: what a page is for, lists of words, fields of a form, numbers. */
 
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, ComponentProps } from 'preact'
+import { Select } from './small.tsx'
 
 /** Shows the sentence that says which question a page answers. */
 export function About({ children }: { readonly children: ComponentChildren }) {
@@ -14,18 +15,20 @@ export function Words({ name, of, open }: { readonly name: string; readonly of: 
       <summary>
         {name} <span class="quiet">({of.length})</span>
       </summary>
-      {of.length === 0 ? (
-        <p class="quiet">The list is empty.</p>
-      ) : (
-        <ul class="chips">
-          {of.map((word) => (
-            <li key={word}>
-              <code>{word}</code>
-            </li>
-          ))}
-        </ul>
-      )}
+      {of.length === 0 ? <p class="quiet">The list is empty.</p> : <Chips of={of} />}
     </details>
+  )
+}
+
+export function Chips({ of }: { readonly of: readonly string[] }) {
+  return (
+    <ul class="chips">
+      {of.map((word) => (
+        <li key={word}>
+          <code>{word}</code>
+        </li>
+      ))}
+    </ul>
   )
 }
 
@@ -43,6 +46,25 @@ export function Field({ id, label, help, children }: FieldProps) {
         </span>
       )}
     </div>
+  )
+}
+
+type FieldOf<Control> = Control & Omit<FieldProps, 'children'>
+
+/** Shows a field with one input, which its help describes. */
+export function InputField({ id, label, help, ...input }: FieldOf<ComponentProps<'input'>>) {
+  return (
+    <Field id={id} label={label} help={help}>
+      <input id={id} aria-describedby={help && `${id}-help`} {...input} />
+    </Field>
+  )
+}
+
+export function SelectField({ id, label, help, ...select }: FieldOf<ComponentProps<typeof Select>>) {
+  return (
+    <Field id={id} label={label} help={help}>
+      <Select id={id} aria-describedby={help && `${id}-help`} {...select} />
+    </Field>
   )
 }
 

@@ -1,12 +1,12 @@
 /** Loads what a page shows, again when something happened that concerns it, and says so while it loads or fails. */
 
 import { useSignalEffect } from '@preact/signals'
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, ComponentProps } from 'preact'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, call } from '../net/api.ts'
 import { connection, type Listeners, type Live, listen } from '../net/live.ts'
 import { textOf } from '../state.ts'
-import { Button } from './small.tsx'
+import { Button, Empty, Part } from './small.tsx'
 
 export type Loading<T> = { readonly value?: T; readonly error?: string; readonly again: () => void }
 
@@ -37,7 +37,7 @@ export function useLoadedOn<T, E>(
       current = false
     }
   }, [key, turn])
-  useEffect(() => (concerns ? staleOn(listenTo, concerns, again) : undefined), [key])
+  useEffect(() => (concerns ? staleOn(listenTo, { concerns, again, afterMs: 150 }) : undefined), [key])
   const latest = useRef(state)
   latest.current = state
   useSignalEffect(() => {
@@ -53,14 +53,17 @@ function failed<T>({ value }: LoadState<T>, error: unknown): LoadState<T> {
   return unreachable && value !== undefined ? { ...known, unreachable } : { ...known, error: textOf(error), unreachable }
 }
 
-function staleOn<E>(listenTo: Listeners<E>['listen'], concerns: (event: E) => boolean, again: () => void): () => void {
+type Staleness<E> = { readonly concerns: (event: E) => boolean; readonly again: () => void; readonly afterMs: number }
+
+/** Calls `again` after the events that concern it; several in a row do it once. @returns a function that ends it */
+export function staleOn<E>(listenTo: Listeners<E>['listen'], { concerns, again, afterMs }: Staleness<E>): () => void {
   let late: ReturnType<typeof setTimeout> | undefined
   const end = listenTo((event) => {
     if (late !== undefined || !concerns(event)) return
     late = setTimeout(() => {
       late = undefined
       again()
-    }, 150)
+    }, afterMs)
   })
   return () => {
     end()
@@ -74,11 +77,39 @@ export function Loaded<T>({ from, children }: { readonly from: Loading<T>; reado
   return <>{children(from.value)}</>
 }
 
+type LoadedListProps<T, Row> = {
+  readonly from: Loading<T>
+  readonly of: (value: T) => readonly Row[]
+  /** Says that there are no rows; absent: nothing is shown then. */
+  readonly empty?: string
+  /** The heading above the rows. */
+  readonly part?: Pick<ComponentProps<typeof Part>, 'id' | 'title'>
+  /** Absent: the rows stand by themselves. */
+  readonly list?: 'ul' | 'ol'
+  /** The class of the list, besides its own. */
+  readonly kind?: string
+  readonly children: (row: Row) => ComponentChildren
+}
+
+/** Shows each row of what is loaded. */
+export function LoadedList<T, Row>({ from, of, empty, part, list: List, kind = '', children }: LoadedListProps<T, Row>) {
+  return (
+    <Loaded from={from}>
+      {(value) => {
+        const rows = of(value).map((row) => children(row))
+        if (rows.length === 0) return empty === undefined ? null : <Empty>{empty}</Empty>
+        const all = List === undefined ? rows : <List class={`list ${kind}`}>{rows}</List>
+        return part ? <Part {...part}>{all}</Part> : all
+      }}
+    </Loaded>
+  )
+}
+
 export function Failed({ error, again }: { readonly error: string; readonly again: () => void }) {
   return (
     <div class="card bad" role="alert">
       <p>{error}</p>
-      <Button on={again}>Try again</Button>
+      <Button word="Try again" on={again} />
     </div>
   )
 }

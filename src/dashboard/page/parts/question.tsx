@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
 import type { Approval, RunDetails } from '../shapes.ts'
-import { attempt, may, notice, refresh } from '../state.ts'
+import { doing, may, refresh } from '../state.ts'
 import { Loaded, useAnswer } from './loaded.tsx'
 import { useMark } from './mark.ts'
 import { Diff, riskKind, Tag, Time } from './small.tsx'
@@ -121,7 +121,7 @@ export function useMarkedQuestion(questions: () => readonly Approval[]): string 
 }
 
 async function decide({ id, tool }: Approval, decision: 'allow' | 'deny', note = ''): Promise<void> {
-  const done = await attempt(() => call('POST', `/approvals/${id}`, { decision, ...(note === '' ? {} : { note }) }))
-  if (done) notice.value = { text: `${decision === 'allow' ? 'Allowed' : 'Denied'}: ${tool}` }
+  const done = `${decision === 'allow' ? 'Allowed' : 'Denied'}: ${tool}`
+  await doing(done, () => call('POST', `/approvals/${id}`, { decision, note: note || undefined }))
   await refresh()
 }

@@ -2,9 +2,9 @@
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { attempt, notice } from '../state.ts'
-import { Field, filled, submitBy } from './fields.tsx'
-import { Part, Proposals } from './small.tsx'
+import { doing } from '../state.ts'
+import { Field, filled, InputField, SelectField, submitBy } from './fields.tsx'
+import { Part, Proposals, Submit } from './small.tsx'
 
 const timings = {
   day: { name: 'Every day at', example: '09:00', help: 'Hour and minute in the time zone', days: '*' },
@@ -37,8 +37,7 @@ export function ScheduleForm({ kinds, nameHelp, head, children, send, added }: S
   async function add(form: HTMLFormElement): Promise<void> {
     const { when = '', ...fields } = filled(form)
     const due = days === undefined ? { [kind]: when } : { cron: `${Number(when.slice(3, 5))} ${Number(when.slice(0, 2))} * * ${days}` }
-    if (!(await attempt(() => send({ ...fields, ...due })))) return
-    notice.value = { text: `Added: ${fields.name}` }
+    if (!(await doing(`Added: ${fields.name}`, () => send({ ...fields, ...due })))) return
     form.reset()
     added()
   }
@@ -47,18 +46,14 @@ export function ScheduleForm({ kinds, nameHelp, head, children, send, added }: S
       <form class="card" onSubmit={submitBy(add)}>
         {head}
         <div class="fields">
-          <Field id="plan-name" label="Name" help={nameHelp}>
-            <input id="plan-name" name="name" required maxLength={64} aria-describedby="plan-name-help" />
-          </Field>
-          <Field id="plan-kind" label="How often">
-            <select id="plan-kind" value={kind} onChange={(event) => setKind(event.currentTarget.value as Kind)}>
-              {kinds.map((each) => (
-                <option key={each} value={each}>
-                  {timings[each].name}
-                </option>
-              ))}
-            </select>
-          </Field>
+          <InputField id="plan-name" label="Name" help={nameHelp} name="name" required maxLength={64} />
+          <SelectField
+            id="plan-kind"
+            label="How often"
+            value={kind}
+            of={kinds.map((each) => [each, timings[each].name])}
+            set={(value) => setKind(value as Kind)}
+          />
           <Field id="plan-when" label="When" help={help}>
             {days === undefined ? (
               <input key="text" id="plan-when" name="when" class="mono" required placeholder={example} aria-describedby="plan-when-help" />
@@ -66,15 +61,11 @@ export function ScheduleForm({ kinds, nameHelp, head, children, send, added }: S
               <input key="time" id="plan-when" name="when" type="time" required defaultValue={example} aria-describedby="plan-when-help" />
             )}
           </Field>
-          <Field id="plan-zone" label="Time zone">
-            <input id="plan-zone" name="zone" list="plan-zones" defaultValue={ownZone} />
-          </Field>
+          <InputField id="plan-zone" label="Time zone" name="zone" list="plan-zones" defaultValue={ownZone} />
         </div>
         <Proposals id="plan-zones" of={zones} />
         {children}
-        <button type="submit" class="main">
-          Add
-        </button>
+        <Submit>Add</Submit>
       </form>
     </Part>
   )
@@ -82,13 +73,10 @@ export function ScheduleForm({ kinds, nameHelp, head, children, send, added }: S
 
 /** `noun`: what a time makes, a run or a task. */
 export function MissedField({ noun }: { readonly noun: string }) {
-  return (
-    <Field id="plan-missed" label="Missed times">
-      <select id="plan-missed" name="missed">
-        <option value="run-once">One {noun} for all of them</option>
-        <option value="skip">No {noun}</option>
-        <option value="run-all">A {noun} for each</option>
-      </select>
-    </Field>
-  )
+  const choices = [
+    ['run-once', `One ${noun} for all of them`],
+    ['skip', `No ${noun}`],
+    ['run-all', `A ${noun} for each`],
+  ] as const
+  return <SelectField id="plan-missed" label="Missed times" name="missed" of={choices} />
 }

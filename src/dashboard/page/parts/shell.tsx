@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
 import { connection } from '../net/live.ts'
 import { attempt, me, notice, place } from '../state.ts'
+import { Button } from './small.tsx'
 
 export type PageRow = { readonly path: string; readonly name: string; readonly View: ComponentType<{ readonly rest: string }> }
 
@@ -55,9 +56,7 @@ export function Shell({ brand, pages, waiting, foot, banners }: ShellProps) {
             {connection.value === 'lost' ? 'Connection lost' : connection.value === 'live' ? 'Live' : 'Connecting'}
           </span>
           {foot}
-          <button type="button" class="small" onClick={() => void leave()}>
-            Log out
-          </button>
+          <Button word="Log out" kind="small" on={() => leave()} />
         </div>
       </header>
       <div>
@@ -96,10 +95,7 @@ function Notice() {
   if (!told) return null
   return (
     <div class={told.bad ? 'banner toast' : 'banner toast good'} role={told.bad ? 'alert' : 'status'}>
-      {told.text}{' '}
-      <button type="button" class="link" onClick={close}>
-        Close
-      </button>
+      {told.text} <Button word="Close" kind="link" on={close} />
     </div>
   )
 }

@@ -1,6 +1,6 @@
 /** Small pieces that every page uses. */
 
-import { type ComponentChildren, Fragment } from 'preact'
+import { type ComponentChildren, type ComponentProps, Fragment } from 'preact'
 
 type Kind = 'good' | 'bad' | 'warn' | ''
 
@@ -20,15 +20,21 @@ export function Time({ at }: { readonly at: number }) {
   )
 }
 
-export function Facts({ of }: { readonly of: readonly (readonly [string, ComponentChildren])[] }) {
+type Fact = readonly [name: string, value: ComponentChildren]
+
+/** Shows names with their values; a row that is `false` is left out. */
+export function Facts({ of }: { readonly of: readonly (Fact | false)[] }) {
   return (
     <dl class="facts">
-      {of.map(([name, value]) => (
-        <Fragment key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </Fragment>
-      ))}
+      {of.map(
+        (fact) =>
+          fact && (
+            <Fragment key={fact[0]}>
+              <dt>{fact[0]}</dt>
+              <dd>{fact[1]}</dd>
+            </Fragment>
+          ),
+      )}
     </dl>
   )
 }
@@ -37,11 +43,27 @@ export function Empty({ children }: { readonly children: ComponentChildren }) {
   return <p class="quiet">{children}</p>
 }
 
+type PartProps = {
+  readonly id: string
+  readonly title: string
+  /** Stands at the other end of the line of the heading. */
+  readonly beside?: ComponentChildren
+  readonly children: ComponentChildren
+}
+
 /** Shows a part of the page under its heading. */
-export function Part({ id, title, children }: { readonly id: string; readonly title: string; readonly children: ComponentChildren }) {
+export function Part({ id, title, beside, children }: PartProps) {
+  const heading = <h2 id={id}>{title}</h2>
   return (
     <section aria-labelledby={id}>
-      <h2 id={id}>{title}</h2>
+      {beside === undefined ? (
+        heading
+      ) : (
+        <div class="row spread">
+          {heading}
+          {beside}
+        </div>
+      )}
       {children}
     </section>
   )
@@ -76,12 +98,52 @@ export function Columns({ of }: { readonly of: readonly (string | { readonly num
   )
 }
 
+type ButtonProps = {
+  readonly word: ComponentChildren
+  /** Continues the word for those who hear the page, such as " of anna". */
+  readonly more?: string
+  readonly on: () => unknown
+  readonly kind?: 'main' | 'small' | 'stop' | 'link'
+}
+
 /** Shows a button that runs an action. */
-export function Button({ on, children }: { readonly on: () => unknown; readonly children: ComponentChildren }) {
+export function Button({ word, more, on, kind }: ButtonProps) {
   return (
-    <button type="button" onClick={() => void on()}>
+    <button type="button" class={kind} onClick={() => void on()}>
+      {word}
+      {more !== undefined && <span class="hidden">{more}</span>}
+    </button>
+  )
+}
+
+/** Shows the button that sends a form. */
+export function Submit({ busy = false, children }: { readonly busy?: boolean; readonly children: ComponentChildren }) {
+  return (
+    <button type="submit" class="main" disabled={busy}>
       {children}
     </button>
+  )
+}
+
+type SelectProps = Pick<ComponentProps<'select'>, 'id' | 'name' | 'value' | 'aria-label' | 'aria-describedby'> & {
+  /** The values, each with its words where these differ. */
+  readonly of: readonly (string | readonly [value: string, words: string])[]
+  /** The value that a form begins with; absent: the first one. */
+  readonly first?: string
+  readonly set?: (value: string) => void
+}
+
+/** Chooses one of some values. */
+export function Select({ of, first, set, ...select }: SelectProps) {
+  const options = of.map((each) => (typeof each === 'string' ? ([each, each] as const) : each))
+  return (
+    <select {...select} onChange={set && ((event) => set(event.currentTarget.value))}>
+      {options.map(([value, words]) => (
+        <option key={value} value={value} selected={first === undefined ? undefined : value === first}>
+          {words}
+        </option>
+      ))}
+    </select>
   )
 }
 
@@ -92,6 +154,19 @@ export function Scroll({ label, children }: { readonly label: string; readonly c
     <div role="group" tabIndex={0} aria-label={label}>
       {children}
     </div>
+  )
+}
+
+type TableProps = ComponentProps<typeof Scroll> & { readonly columns: ComponentProps<typeof Columns>['of'] }
+
+export function Table({ label, columns, children }: TableProps) {
+  return (
+    <Scroll label={label}>
+      <table>
+        <Columns of={columns} />
+        <tbody>{children}</tbody>
+      </table>
+    </Scroll>
   )
 }
 
@@ -140,6 +215,15 @@ const verdictKinds = { allow: 'good', ask: 'warn', deny: 'bad' } as const
 /** Shows what the gate says of a call, in words and in colour. */
 export function VerdictTag({ of }: { readonly of: keyof typeof verdictWords }) {
   return <Tag kind={verdictKinds[of]}>{verdictWords[of]}</Tag>
+}
+
+/** Says what went wrong. */
+export function Problem({ children }: { readonly children: ComponentChildren }) {
+  return (
+    <p class="card bad" role="alert">
+      {children}
+    </p>
+  )
 }
 
 /** Shows one number with its name. */

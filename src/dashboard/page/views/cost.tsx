@@ -1,19 +1,23 @@
 /** Answers "what does it cost": over time, by model, conversation or channel, and against the limits. */
 
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, ComponentProps } from 'preact'
 import { useState } from 'preact/hooks'
 import type { CostReport } from '../../../channels/http/answer-shapes.ts'
 import { DayChart, type DayValue } from '../parts/chart.tsx'
 import { About, counted, moment, whole } from '../parts/fields.tsx'
 import { Loaded, useAnswer } from '../parts/loaded.tsx'
-import { Columns, Empty, money, Part, Scroll, Tile, Time } from '../parts/small.tsx'
+import { Empty, money, Part, Select, Table, Tile, Time } from '../parts/small.tsx'
 
 type Amounts = CostReport['total']
 type CostRow = CostReport['rows'][number]
 type Limit = CostReport['limits'][number]
 type Unit = 'cost' | 'tokens'
 
-const spans = [7, 30, 90, 365] as const
+const spans = ['7', '30', '90', '365'].map((span) => [span, `Last ${span} days`] as const)
+const units = [
+  ['cost', 'Cost in US dollars'],
+  ['tokens', 'Tokens'],
+] as const
 const keys = { model: 'Model', conversation: 'Conversation', channel: 'Channel', token: 'Token', agent: 'Agent' } as const
 
 export function Cost(_: { readonly rest: string }) {
@@ -24,16 +28,7 @@ export function Cost(_: { readonly rest: string }) {
       <h1>Cost</h1>
       <About>See what the model calls have used over time and who made them, and how much of each limit is left. Days are in UTC.</About>
       <div class="row actions">
-        <label for="cost-days" class="beside">
-          Time
-        </label>
-        <select id="cost-days" value={days} onChange={(event) => setDays(Number(event.currentTarget.value))}>
-          {spans.map((span) => (
-            <option key={span} value={span}>
-              Last {span} days
-            </option>
-          ))}
-        </select>
+        <Labelled id="cost-days" label="Time" value={String(days)} of={spans} set={(span) => setDays(Number(span))} />
       </div>
       <Loaded from={report}>
         {(found) => (
@@ -85,20 +80,13 @@ function OverTime({ of }: { readonly of: CostReport }) {
   const [unit, setUnit] = useState<Unit>(of.total.cost_micros > 0 ? 'cost' : 'tokens')
   const values = everyDay(of, unit)
   const used = of.rows.filter(({ calls }) => calls > 0)
+  const choice = (
+    <div class="row">
+      <Labelled id="cost-unit" label="Show" value={unit} of={units} set={(value) => setUnit(value as Unit)} />
+    </div>
+  )
   return (
-    <section aria-labelledby="time-title">
-      <div class="row spread">
-        <h2 id="time-title">Day by day</h2>
-        <div class="row">
-          <label for="cost-unit" class="beside">
-            Show
-          </label>
-          <select id="cost-unit" value={unit} onChange={(event) => setUnit(event.currentTarget.value as Unit)}>
-            <option value="cost">Cost in US dollars</option>
-            <option value="tokens">Tokens</option>
-          </select>
-        </div>
-      </div>
+    <Part id="time-title" title="Day by day" beside={choice}>
       {used.length === 0 ? (
         <Empty>No model was called in this time.</Empty>
       ) : (
@@ -115,7 +103,18 @@ function OverTime({ of }: { readonly of: CostReport }) {
           </details>
         </>
       )}
-    </section>
+    </Part>
+  )
+}
+
+function Labelled({ id = '', label, ...select }: ComponentProps<typeof Select> & { readonly label: string }) {
+  return (
+    <>
+      <label for={id} class="beside">
+        {label}
+      </label>
+      <Select id={id} {...select} />
+    </>
   )
 }
 
@@ -170,23 +169,13 @@ function Limits({ of }: { readonly of: readonly Limit[] }) {
 function ByKey({ days }: { readonly days: number }) {
   const [by, setBy] = useState<keyof typeof keys>('model')
   const report = useAnswer<CostReport>(`/cost?by=${by}&days=${days}&limit=100`, ({ event }) => event.type === 'run_ended')
+  const choice = (
+    <div class="row">
+      <Labelled id="cost-by" label="Add up by" value={by} of={Object.entries(keys)} set={(value) => setBy(value as keyof typeof keys)} />
+    </div>
+  )
   return (
-    <section aria-labelledby="by-title">
-      <div class="row spread">
-        <h2 id="by-title">By {keys[by].toLowerCase()}</h2>
-        <div class="row">
-          <label for="cost-by" class="beside">
-            Add up by
-          </label>
-          <select id="cost-by" value={by} onChange={(event) => setBy(event.currentTarget.value as keyof typeof keys)}>
-            {Object.entries(keys).map(([value, name]) => (
-              <option key={value} value={value}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </div>
-      </div>
+    <Part id="by-title" title={`By ${keys[by].toLowerCase()}`} beside={choice}>
       <Loaded from={report}>
         {({ rows, more }) =>
           rows.length === 0 ? (
@@ -205,7 +194,7 @@ function ByKey({ days }: { readonly days: number }) {
           )
         }
       </Loaded>
-    </section>
+    </Part>
   )
 }
 
@@ -213,20 +202,15 @@ type AmountedProps = { readonly head: string; readonly of: readonly CostRow[]; r
 
 function Amounted({ head, of, name }: AmountedProps) {
   return (
-    <Scroll label={`Amounts by ${head.toLowerCase()}`}>
-      <table>
-        <Columns of={[head, { number: 'Cost' }, { number: 'Tokens' }, { number: 'Calls' }]} />
-        <tbody>
-          {of.map((row) => (
-            <tr key={row.key}>
-              <th scope="row">{name(row)}</th>
-              <td class="number">{costOf(row)}</td>
-              <td class="number">{whole(row.tokens)}</td>
-              <td class="number">{whole(row.calls)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <Table label={`Amounts by ${head.toLowerCase()}`} columns={[head, { number: 'Cost' }, { number: 'Tokens' }, { number: 'Calls' }]}>
+      {of.map((row) => (
+        <tr key={row.key}>
+          <th scope="row">{name(row)}</th>
+          <td class="number">{costOf(row)}</td>
+          <td class="number">{whole(row.tokens)}</td>
+          <td class="number">{whole(row.calls)}</td>
+        </tr>
+      ))}
+    </Table>
   )
 }

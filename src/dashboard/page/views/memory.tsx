@@ -4,8 +4,8 @@ import { useEffect, useState } from 'preact/hooks'
 import type { Hit, Pin } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
 import { About, filled, moment, submitBy } from '../parts/fields.tsx'
-import { Loaded, useAnswer } from '../parts/loaded.tsx'
-import { Button, Empty, Part, Tag, Time } from '../parts/small.tsx'
+import { Loaded, LoadedList, useAnswer } from '../parts/loaded.tsx'
+import { Button, Part, Submit, Tag, Time } from '../parts/small.tsx'
 import { attempt, may, notice } from '../state.ts'
 
 export function Memory({ rest }: { readonly rest: string }) {
@@ -51,9 +51,7 @@ function Search({ asked }: { readonly asked: string }) {
             maxLength={1000}
             onInput={(event) => setText(event.currentTarget.value)}
           />
-          <button type="submit" class="main">
-            Search
-          </button>
+          <Submit>Search</Submit>
         </form>
       </search>
       {asked !== '' && <Results key={asked} asked={asked} />}
@@ -109,33 +107,21 @@ function Pins() {
   return (
     <Part id="pins-title" title="Pins">
       <p class="quiet">Each request to the model contains these facts, so keep them few and short.</p>
-      <Loaded from={list}>
-        {({ pins }) =>
-          pins.length === 0 ? (
-            <Empty>No fact is pinned.</Empty>
-          ) : (
-            <ol class="list">
-              {pins.map((pin) => (
-                <li key={`${pin.number} ${pin.text}`} class="line">
-                  <div class="grow">
-                    <p class="breaks">{pin.text}</p>
-                    {pin.at !== '' && (
-                      <span class="quiet small">
-                        <Time at={moment(pin.at)} />
-                      </span>
-                    )}
-                  </div>
-                  {may('admin') && (
-                    <Button on={() => remove(pin).then(list.again)}>
-                      Remove<span class="hidden"> pin {pin.number}</span>
-                    </Button>
-                  )}
-                </li>
-              ))}
-            </ol>
-          )
-        }
-      </Loaded>
+      <LoadedList from={list} of={({ pins }) => pins} empty="No fact is pinned." list="ol">
+        {(pin) => (
+          <li key={`${pin.number} ${pin.text}`} class="line">
+            <div class="grow">
+              <p class="breaks">{pin.text}</p>
+              {pin.at !== '' && (
+                <span class="quiet small">
+                  <Time at={moment(pin.at)} />
+                </span>
+              )}
+            </div>
+            {may('admin') && <Button word="Remove" on={() => remove(pin).then(list.again)} more={` pin ${pin.number}`} />}
+          </li>
+        )}
+      </LoadedList>
       {may('admin') && <NewPin added={list.again} />}
     </Part>
   )

@@ -2,7 +2,7 @@
 
 import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { Question, useMarkedQuestion } from '../parts/question.tsx'
-import { Empty, Facts, Time } from '../parts/small.tsx'
+import { Button, Empty, Facts, Time } from '../parts/small.tsx'
 import type { RunSummary } from '../shapes.ts'
 import { approvals, attempt, may, status } from '../state.ts'
 import { cancel } from './talk.tsx'
@@ -68,11 +68,7 @@ function RunningNow() {
                 <span class="quiet small">
                   {channel}, since <Time at={started} />
                 </span>
-                {may('chat') && (
-                  <button type="button" class="small" onClick={() => void attempt(() => cancel(id))}>
-                    Cancel
-                  </button>
-                )}
+                {may('chat') && <Button word="Cancel" kind="small" on={() => attempt(() => cancel(id))} />}
               </span>
             </article>
           ))

@@ -3,11 +3,11 @@
 import type { SopDetails, SopFacts, SopRunDetails, SopRunFacts } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
 import type { Live } from '../net/live.ts'
-import { About, counted, Field, filled, submitBy } from '../parts/fields.tsx'
-import { Loaded, useAnswer } from '../parts/loaded.tsx'
+import { About, counted, filled, InputField, submitBy } from '../parts/fields.tsx'
+import { Loaded, LoadedList, useAnswer } from '../parts/loaded.tsx'
 import { Question } from '../parts/question.tsx'
-import { Block, Button, Empty, Facts, Part, Tag, Time } from '../parts/small.tsx'
-import { approvals, attempt, may, notice } from '../state.ts'
+import { Block, Button, Facts, Part, Submit, Tag, Time } from '../parts/small.tsx'
+import { approvals, attempt, doing, may } from '../state.ts'
 
 const kinds: { readonly [state: string]: 'good' | 'bad' | 'warn' } = {
   ...{ done: 'good', failed: 'bad', cancelled: 'bad', waiting: 'warn', asked: 'warn', skipped: 'warn' },
@@ -43,11 +43,9 @@ function ProcedureList() {
   return (
     <>
       <About>See the procedures, what begins them by themselves, and how their runs ended. The steps of one run in a fixed order.</About>
-      <Loaded from={list}>
-        {({ sops }) =>
-          sops.length === 0 ? <Empty>There are no procedures yet.</Empty> : sops.map((sop) => <SopCard key={sop.name} sop={sop} />)
-        }
-      </Loaded>
+      <LoadedList from={list} of={({ sops }) => sops} empty="There are no procedures yet.">
+        {(sop) => <SopCard key={sop.name} sop={sop} />}
+      </LoadedList>
       <SopRuns name="" />
     </>
   )
@@ -79,28 +77,20 @@ function SopRuns({ name }: { readonly name: string }) {
   const runs = useAnswer<{ runs: readonly SopRunFacts[] }>(`/sops/runs${name === '' ? '' : `?name=${name}`}`, concernsProcedures)
   return (
     <Part id="sop-runs" title="Runs">
-      <Loaded from={runs}>
-        {({ runs: all }) =>
-          all.length === 0 ? (
-            <Empty>No runs yet.</Empty>
-          ) : (
-            <ul class="list runs">
-              {all.map((run) => (
-                <li key={run.id}>
-                  <a class="entry row spread" href={`#/procedures/${run.id}`}>
-                    <span class="grow clip">
-                      {run.name} {run.why}
-                    </span>
-                    <span class="row small">
-                      <State of={run.state} /> <span class="quiet">{run.started_by}</span> <Time at={run.started} />
-                    </span>
-                  </a>
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Loaded>
+      <LoadedList from={runs} of={({ runs: all }) => all} empty="No runs yet." list="ul" kind="runs">
+        {(run) => (
+          <li key={run.id}>
+            <a class="entry row spread" href={`#/procedures/${run.id}`}>
+              <span class="grow clip">
+                {run.name} {run.why}
+              </span>
+              <span class="row small">
+                <State of={run.state} /> <span class="quiet">{run.started_by}</span> <Time at={run.started} />
+              </span>
+            </a>
+          </li>
+        )}
+      </LoadedList>
     </Part>
   )
 }
@@ -145,20 +135,18 @@ function NewRun({ sop: { name, inputs } }: { readonly sop: SopDetails }) {
     <form class="card" onSubmit={submitBy(begin)}>
       <div class="fields">
         {Object.entries(inputs).map(([input, { description, default: usual }]) => (
-          <Field key={input} id={`input-${input}`} label={description || input} help={`The input ${input}`}>
-            <input
-              id={`input-${input}`}
-              name={input}
-              required={usual === undefined}
-              placeholder={usual ?? ''}
-              aria-describedby={`input-${input}-help`}
-            />
-          </Field>
+          <InputField
+            key={input}
+            id={`input-${input}`}
+            label={description || input}
+            help={`The input ${input}`}
+            name={input}
+            required={usual === undefined}
+            placeholder={usual ?? ''}
+          />
         ))}
       </div>
-      <button type="submit" class="main">
-        Run it
-      </button>
+      <Submit>Run it</Submit>
     </form>
   )
 }
@@ -166,7 +154,7 @@ function NewRun({ sop: { name, inputs } }: { readonly sop: SopDetails }) {
 function ProcedureRun({ id }: { readonly id: string }) {
   const run = useAnswer<SopRunDetails>(`/sops/runs/${id}`, concernsProcedures)
   const act = (what: 'cancel' | 'resume', done: string) => async () => {
-    if (await attempt(() => call('POST', `/sops/runs/${id}/${what}`, {}))) notice.value = { text: `${done}: ${id}` }
+    await doing(`${done}: ${id}`, () => call('POST', `/sops/runs/${id}/${what}`, {}))
     run.again()
   }
   return (
@@ -178,14 +166,14 @@ function ProcedureRun({ id }: { readonly id: string }) {
           </p>
           <div class="row">
             <State of={state} /> <span class="breaks">{why}</span>
-            {ended === null && may('admin') && <Button on={act('cancel', 'Cancelled')}>Cancel</Button>}
-            {ended === null && may('admin') && <Button on={act('resume', 'Continued')}>Resume</Button>}
+            {ended === null && may('admin') && <Button word="Cancel" on={act('cancel', 'Cancelled')} />}
+            {ended === null && may('admin') && <Button word="Resume" on={act('resume', 'Continued')} />}
           </div>
           <Facts
             of={[
               ['Begun by', started_by],
               ['Began', <Time at={started} />],
-              ...(ended === null ? [] : [['Ended', <Time at={ended} />] as const]),
+              ended !== null && ['Ended', <Time at={ended} />],
               ...Object.entries(inputs).map(([input, value]) => [input, value] as const),
             ]}
           />

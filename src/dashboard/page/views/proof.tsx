@@ -2,9 +2,9 @@
 
 import { useState } from 'preact/hooks'
 import { call } from '../net/api.ts'
-import { About, counted, Field, moment, submitBy } from '../parts/fields.tsx'
-import { Loaded, useAnswer } from '../parts/loaded.tsx'
-import { Block, Button, Empty, Facts, Part, riskKind, Tag, Time } from '../parts/small.tsx'
+import { About, counted, InputField, moment, submitBy } from '../parts/fields.tsx'
+import { Loaded, LoadedList, useAnswer } from '../parts/loaded.tsx'
+import { Block, Button, Empty, Facts, Part, riskKind, Submit, Tag, Time } from '../parts/small.tsx'
 import type { RunSummary } from '../shapes.ts'
 import { attempt, notice, status } from '../state.ts'
 import { Ended } from './run.tsx'
@@ -50,21 +50,20 @@ function Verify() {
   return (
     <Part id="verify-title" title="Verify">
       <form class="card" onSubmit={submitBy((form) => verify(new FormData(form)))}>
-        <Field
+        <InputField
           id="against"
           label="A line that you kept elsewhere"
           help="Optional. With it the check also finds receipts that were cut off at the end."
-        >
-          <input id="against" name="against" class="mono wide" placeholder="bc1:…" aria-describedby="against-help" />
-        </Field>
+          name="against"
+          class="mono wide"
+          placeholder="bc1:…"
+        />
         <p>
           <label class="check">
             <input type="checkbox" name="deep" defaultChecked /> Also compare with the journal of all runs
           </label>
         </p>
-        <button type="submit" class="main" disabled={busy}>
-          Verify now
-        </button>
+        <Submit busy={busy}>Verify now</Submit>
       </form>
       <div role="status">
         {busy && <p class="quiet working">Checking</p>}
@@ -122,8 +121,8 @@ function AnchorLine() {
       </p>
       {line !== '' && <Block label="The anchor line" text={line} />}
       <div class="row">
-        <Button on={() => make()}>{line === '' ? 'Show the line' : 'Show the current line'}</Button>
-        {line !== '' && <Button on={() => copy()}>Copy it</Button>}
+        <Button word={line === '' ? 'Show the line' : 'Show the current line'} on={() => make()} />
+        {line !== '' && <Button word="Copy it" on={() => copy()} />}
         {status.value && <span class="quiet small">{counted(status.value.receipts.count, 'receipt')} so far</span>}
       </div>
     </Part>
@@ -137,27 +136,19 @@ function LastRuns() {
   )
   return (
     <Part id="runs-title" title="Last runs">
-      <Loaded from={runs}>
-        {({ runs: all }) =>
-          all.length === 0 ? (
-            <Empty>No receipts yet.</Empty>
-          ) : (
-            <ol class="list">
-              {all.map(({ id, channel, started, running, code, prompt }) => (
-                <li key={id} class="line">
-                  <a class="grow breaks" href={`#/runs/${id}`}>
-                    {prompt || id}
-                  </a>
-                  <Ended running={running} code={code} />
-                  <span class="quiet small">
-                    {channel}, <Time at={started} />
-                  </span>
-                </li>
-              ))}
-            </ol>
-          )
-        }
-      </Loaded>
+      <LoadedList from={runs} of={({ runs: all }) => all} empty="No receipts yet." list="ol">
+        {({ id, channel, started, running, code, prompt }) => (
+          <li key={id} class="line">
+            <a class="grow breaks" href={`#/runs/${id}`}>
+              {prompt || id}
+            </a>
+            <Ended running={running} code={code} />
+            <span class="quiet small">
+              {channel}, <Time at={started} />
+            </span>
+          </li>
+        )}
+      </LoadedList>
     </Part>
   )
 }
@@ -206,8 +197,8 @@ function Receipts() {
                 ))}
               </ol>
               <div class="row">
-                {first > 1 && <Button on={() => setBefore(first)}>Older</Button>}
-                {before !== undefined && <Button on={() => setBefore(undefined)}>Newest</Button>}
+                {first > 1 && <Button word="Older" on={() => setBefore(first)} />}
+                {before !== undefined && <Button word="Newest" on={() => setBefore(undefined)} />}
               </div>
             </>
           )
@@ -242,11 +233,11 @@ function ReceiptLine({ receipt, before }: { readonly receipt: Receipt; readonly 
         of={[
           ['Id', <code>{receipt.id}</code>],
           ['Risk', <Tag kind={riskKind(risk)}>{risk}</Tag>],
-          ...(receipt.approval === undefined ? [] : [['Allowed by', receipt.approval] as const]),
-          ...(receipt.error === undefined ? [] : [['Error', receipt.error] as const]),
-          ...(receipt.sandbox === undefined ? [] : [['Sandbox', receipt.sandbox] as const]),
-          ...(receipt.changes === undefined ? [] : [['Changes', <code>{receipt.changes}</code>] as const]),
-          ...(conversation_id === 'none' ? [] : [['Conversation', <a href={`#/talk/${conversation_id}`}>{conversation_id}</a>] as const]),
+          receipt.approval !== undefined && ['Allowed by', receipt.approval],
+          receipt.error !== undefined && ['Error', receipt.error],
+          receipt.sandbox !== undefined && ['Sandbox', receipt.sandbox],
+          receipt.changes !== undefined && ['Changes', <code>{receipt.changes}</code>],
+          conversation_id !== 'none' && ['Conversation', <a href={`#/talk/${conversation_id}`}>{conversation_id}</a>],
           ['Arguments', <code>{receipt.args_hash}</code>],
           ['Result', <code>{receipt.result_hash}</code>],
           [seq === 1 ? 'It is the first' : `Receipt ${seq - 1}`, <code>{previous_hash}</code>],

@@ -36,11 +36,7 @@ function Whole({ run, again }: { readonly run: RunDetails; readonly again: () =>
       <div class="row">
         <Ended running={running} code={code} />
         {code !== 'answered' && message && <span>{message}</span>}
-        {running && may('chat') && (
-          <button type="button" class="small" onClick={() => void attempt(() => cancel(id))}>
-            Cancel
-          </button>
-        )}
+        {running && may('chat') && <Button word="Cancel" kind="small" on={() => attempt(() => cancel(id))} />}
         {isUndoable && may('approve') && (
           <UndoButton path={`/runs/${id}/undo`} done={again}>
             Undo all its changes
@@ -53,9 +49,9 @@ function Whole({ run, again }: { readonly run: RunDetails; readonly again: () =>
           ['Run', <code>{id}</code>],
           ['Model', `${provider}/${model}, over ${channel}`],
           ['Began', <Time at={started} />],
-          ...(ended === undefined ? [] : ([['Took', `${((ended - started) / 1000).toFixed(1)} s`]] as const)),
-          ...(tokens ? ([['Tokens', `${tokens} (${money(usage.cost_micros)})`]] as const) : []),
-          ...(digest ? ([['Digest', <code>{digest}</code>]] as const) : []),
+          ended !== undefined && ['Took', `${((ended - started) / 1000).toFixed(1)} s`],
+          usage !== undefined && ['Tokens', `${tokens} (${money(usage.cost_micros)})`],
+          digest !== undefined && ['Digest', <code>{digest}</code>],
         ]}
       />
       <Proof marks={run.proof} />
@@ -218,12 +214,7 @@ function UndoButton({ path, done, children }: Undo) {
       setRefused(sets.filter(({ ok }) => !ok))
       done()
     })
-  if (refused.length === 0)
-    return (
-      <button type="button" class="small" onClick={() => undo(false)}>
-        {children}
-      </button>
-    )
+  if (refused.length === 0) return <Button word={children} kind="small" on={() => undo(false)} />
   return (
     <span class="card bad" role="alert">
       {refused.map(({ name, message, conflicts = [] }) => (
@@ -231,12 +222,8 @@ function UndoButton({ path, done, children }: Undo) {
           Not undone: {message} {conflicts.map(({ path, reason }) => `${path} (${reason})`).join(', ')}{' '}
         </span>
       ))}
-      <button type="button" class="small" onClick={() => undo(true)}>
-        Undo and overwrite that
-      </button>{' '}
-      <button type="button" class="small" onClick={() => setRefused([])}>
-        Leave it
-      </button>
+      <Button word="Undo and overwrite that" kind="small" on={() => undo(true)} />{' '}
+      <Button word="Leave it" kind="small" on={() => setRefused([])} />
     </span>
   )
 }
@@ -298,7 +285,7 @@ function RunList({ conversation }: { readonly conversation: string }) {
                   <Line key={run.id} run={run} />
                 ))}
               </ul>
-              {next !== undefined && <Button on={() => more(next)}>Older runs</Button>}
+              {next !== undefined && <Button word="Older runs" on={() => more(next)} />}
             </>
           )
         }}

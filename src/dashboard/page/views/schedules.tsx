@@ -3,11 +3,11 @@
 import { useState } from 'preact/hooks'
 import type { Schedule, ScheduledRun } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
-import { About, counted, Field, moment } from '../parts/fields.tsx'
-import { Loaded, useAnswer } from '../parts/loaded.tsx'
+import { About, counted, Field, InputField, moment, SelectField } from '../parts/fields.tsx'
+import { LoadedList, useAnswer } from '../parts/loaded.tsx'
 import { MissedField, ScheduleForm } from '../parts/schedule-form.tsx'
-import { Button, Empty, Facts, money, Tag, Time } from '../parts/small.tsx'
-import { attempt, may, notice } from '../state.ts'
+import { Button, Facts, money, Tag, Time } from '../parts/small.tsx'
+import { doing, may } from '../state.ts'
 
 type ScheduleProps = { readonly schedule: Schedule; readonly changed: () => void }
 
@@ -33,9 +33,9 @@ export function ScheduleCard({ schedule, changed }: ScheduleProps) {
         of={[
           ['Next', next.length === 0 ? state === 'paused' ? 'never while it is paused' : 'not due any more' : <Times of={next} />],
           ['Last run', last === null ? 'none yet' : <Ended run={last} />],
-          ...(why === null ? [] : [['Reason', why] as const]),
-          ...(check === null ? [] : [['Good when', <code>{check}</code>] as const]),
-          ...(channel === null ? [] : [['Answer to', to === null ? channel : `${channel}, ${to}`] as const]),
+          why !== null && ['Reason', why],
+          check !== null && ['Good when', <code>{check}</code>],
+          channel !== null && ['Answer to', to === null ? channel : `${channel}, ${to}`],
         ]}
       />
       {may('admin') && <Actions schedule={schedule} changed={changed} />}
@@ -79,25 +79,15 @@ function Ended({ run }: { readonly run: ScheduledRun }) {
 function Actions({ schedule: { id, name, state }, changed }: ScheduleProps) {
   const act = (path: 'PATCH' | 'POST' | 'DELETE', done: string, body?: object) => async () => {
     const at = `/schedules/${encodeURIComponent(id)}${path === 'POST' ? '/run' : ''}`
-    if (await attempt(() => call(path, at, body))) notice.value = { text: done }
+    await doing(done, () => call(path, at, body))
     changed()
   }
   const remove = act('DELETE', `Removed: ${name}`)
   return (
     <div class="row actions">
-      <Button on={() => act('POST', `Started: ${name}`, {})()}>
-        Run now<span class="hidden">: {name}</span>
-      </Button>
-      {state === 'active' && (
-        <Button on={() => act('PATCH', `Paused: ${name}`, { state: 'paused' })()}>
-          Pause<span class="hidden"> {name}</span>
-        </Button>
-      )}
-      {state === 'paused' && (
-        <Button on={() => act('PATCH', `Resumed: ${name}`, { state: 'active' })()}>
-          Resume<span class="hidden"> {name}</span>
-        </Button>
-      )}
+      <Button word="Run now" on={() => act('POST', `Started: ${name}`, {})()} more={`: ${name}`} />
+      {state === 'active' && <Button word="Pause" on={() => act('PATCH', `Paused: ${name}`, { state: 'paused' })()} more={` ${name}`} />}
+      {state === 'paused' && <Button word="Resume" on={() => act('PATCH', `Resumed: ${name}`, { state: 'active' })()} more={` ${name}`} />}
       <button
         type="button"
         onClick={() => {
@@ -113,32 +103,24 @@ function Actions({ schedule: { id, name, state }, changed }: ScheduleProps) {
 function History({ id }: { readonly id: string }) {
   const shown = useAnswer<{ runs: readonly ScheduledRun[] }>(`/schedules/${encodeURIComponent(id)}?limit=50`)
   return (
-    <Loaded from={shown}>
-      {({ runs }) =>
-        runs.length === 0 ? (
-          <Empty>It has not run yet.</Empty>
-        ) : (
-          <ol class="list">
-            {runs.map((run) => (
-              <li key={`${run.due} ${run.started}`} class="line">
-                <div class="grow">
-                  <Ended run={run} />
-                  <span class="quiet small">
-                    {run.started_by === 'hand' ? ' Started by hand.' : ''}
-                    {run.tokens === null ? '' : ` ${counted(run.tokens, 'token')}, ${money(run.cost_micros ?? undefined)}.`}
-                  </span>
-                </div>
-                {run.run_id !== null && (
-                  <a href={`#/runs/${run.run_id}`}>
-                    Transcript<span class="hidden"> of {run.started}</span>
-                  </a>
-                )}
-              </li>
-            ))}
-          </ol>
-        )
-      }
-    </Loaded>
+    <LoadedList from={shown} of={({ runs }) => runs} empty="It has not run yet." list="ol">
+      {(run) => (
+        <li key={`${run.due} ${run.started}`} class="line">
+          <div class="grow">
+            <Ended run={run} />
+            <span class="quiet small">
+              {run.started_by === 'hand' ? ' Started by hand.' : ''}
+              {run.tokens === null ? '' : ` ${counted(run.tokens, 'token')}, ${money(run.cost_micros ?? undefined)}.`}
+            </span>
+          </div>
+          {run.run_id !== null && (
+            <a href={`#/runs/${run.run_id}`}>
+              Transcript<span class="hidden"> of {run.started}</span>
+            </a>
+          )}
+        </li>
+      )}
+    </LoadedList>
   )
 }
 
@@ -152,15 +134,9 @@ export function Schedules(_: { readonly rest: string }) {
         See what the agent does by itself, when each run is due, and how it ended. Nobody is asked during such a run, so a call that needs
         an approval is refused.
       </About>
-      <Loaded from={list}>
-        {({ schedules }) =>
-          schedules.length === 0 ? (
-            <Empty>Nothing is scheduled.</Empty>
-          ) : (
-            schedules.map((schedule) => <ScheduleCard key={schedule.id} schedule={schedule} changed={list.again} />)
-          )
-        }
-      </Loaded>
+      <LoadedList from={list} of={({ schedules }) => schedules} empty="Nothing is scheduled.">
+        {(schedule) => <ScheduleCard key={schedule.id} schedule={schedule} changed={list.again} />}
+      </LoadedList>
       {may('admin') && <NewSchedule added={list.again} />}
     </>
   )
@@ -189,29 +165,26 @@ function NewSchedule({ added }: { readonly added: () => void }) {
   )
 }
 
+const conversations = [
+  ['new', 'A new one each time'],
+  ['same', 'Always the same'],
+] as const
+
 function Choices() {
   return (
     <div class="fields">
-      <Field
+      <InputField
         id="plan-check"
         label="The run counts as good only when this succeeds"
         help="A command; it runs in the sandbox and changes nothing"
-      >
-        <input id="plan-check" name="check" class="mono" placeholder="test -s report.md" aria-describedby="plan-check-help" />
-      </Field>
-      <Field id="plan-channel" label="Send the answer to the channel" help="Such as discord or fifo">
-        <input id="plan-channel" name="channel" aria-describedby="plan-channel-help" />
-      </Field>
-      <Field id="plan-to" label="Address on that channel">
-        <input id="plan-to" name="to" />
-      </Field>
+        name="check"
+        class="mono"
+        placeholder="test -s report.md"
+      />
+      <InputField id="plan-channel" label="Send the answer to the channel" help="Such as discord or fifo" name="channel" />
+      <InputField id="plan-to" label="Address on that channel" name="to" />
       <MissedField noun="run" />
-      <Field id="plan-conversation" label="Conversation">
-        <select id="plan-conversation" name="conversation">
-          <option value="new">A new one each time</option>
-          <option value="same">Always the same</option>
-        </select>
-      </Field>
+      <SelectField id="plan-conversation" label="Conversation" name="conversation" of={conversations} />
     </div>
   )
 }

@@ -6,7 +6,7 @@ import { call } from '../net/api.ts'
 import { About, counted } from '../parts/fields.tsx'
 import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { Button, Diff, Empty, Facts, Tag } from '../parts/small.tsx'
-import { attempt, may, notice } from '../state.ts'
+import { doing, may } from '../state.ts'
 
 type ServerFacts = Omit<McpServerShown, 'seal' | 'patch'>
 
@@ -56,7 +56,7 @@ function ServerCard({ server, changed }: ServerProps) {
         of={[
           [transport === 'stdio' ? 'Runs' : 'Address', <code class="breaks">{reached}</code>],
           ['From', `${origin}${project === null ? '' : ` (the project ${project})`}`],
-          ...(transport === 'stdio' ? [['May use', accessOf(permissions)] as const] : []),
+          transport === 'stdio' && ['May use', accessOf(permissions)],
           ['Says it is', says ?? 'never asked'],
           ['Tools', `${offered} of ${counted(tools.length, 'tool')} offered`],
         ]}
@@ -88,14 +88,13 @@ function Actions({ server: { id, state }, changed }: ServerProps) {
   return (
     <div class="row actions">
       {(on || state === 'disabled') && (
-        <Button on={() => change('PATCH', id, '', on ? `Disabled: ${id}` : `Enabled: ${id}`, { enabled: !on }, changed)}>
-          {on ? 'Disable' : 'Enable'}
-          <span class="hidden"> {id}</span>
-        </Button>
+        <Button
+          word={on ? 'Disable' : 'Enable'}
+          on={() => change('PATCH', id, '', on ? `Disabled: ${id}` : `Enabled: ${id}`, { enabled: !on }, changed)}
+          more={` ${id}`}
+        />
       )}
-      <Button on={() => change('POST', id, '/test', `${id} was asked`, {}, changed)}>
-        Ask what it offers<span class="hidden">: {id}</span>
-      </Button>
+      <Button word="Ask what it offers" on={() => change('POST', id, '/test', `${id} was asked`, {}, changed)} more={`: ${id}`} />
     </div>
   )
 }
@@ -103,7 +102,7 @@ function Actions({ server: { id, state }, changed }: ServerProps) {
 async function change(
   ...[method, id, path, done, body, changed]: ['PATCH' | 'POST', string, string, string, object, () => void]
 ): Promise<void> {
-  if (await attempt(() => call(method, `/mcp/servers/${encodeURIComponent(id)}${path}`, body))) notice.value = { text: done }
+  await doing(done, () => call(method, `/mcp/servers/${encodeURIComponent(id)}${path}`, body))
   changed()
 }
 
@@ -124,10 +123,11 @@ function ToolList({ server: { id, tools }, changed }: ServerProps) {
               <p class="breaks">{description}</p>
             </div>
             {may('admin') && (state === 'approved' || state === 'disabled') && (
-              <Button on={() => change('PATCH', id, '', `Changed: ${name}`, { enabled: state === 'disabled', tool: name }, changed)}>
-                {state === 'disabled' ? 'Offer' : 'Do not offer'}
-                <span class="hidden"> {name}</span>
-              </Button>
+              <Button
+                word={state === 'disabled' ? 'Offer' : 'Do not offer'}
+                on={() => change('PATCH', id, '', `Changed: ${name}`, { enabled: state === 'disabled', tool: name }, changed)}
+                more={` ${name}`}
+              />
             )}
           </li>
         ))}
@@ -164,9 +164,11 @@ function Shown({ id, changed }: { readonly id: string; readonly changed: () => v
         <>
           <Diff text={patch} />
           {may('admin') && says !== null && (
-            <Button on={() => change('POST', id, '/approve', `Approved: ${id}`, { seal }, again)}>
-              Approve exactly this<span class="hidden"> of {id}</span>
-            </Button>
+            <Button
+              word="Approve exactly this"
+              on={() => change('POST', id, '/approve', `Approved: ${id}`, { seal }, again)}
+              more={` of ${id}`}
+            />
           )}
         </>
       )}

@@ -7,7 +7,7 @@ import { submitBy } from '../parts/fields.tsx'
 import { Loaded, useAnswer } from '../parts/loaded.tsx'
 import { keysOn } from '../parts/mark.ts'
 import { Question, useMarkedQuestion } from '../parts/question.tsx'
-import { Button, Empty, Time } from '../parts/small.tsx'
+import { Button, Empty, Submit, Time } from '../parts/small.tsx'
 import { type CallShown, type Piece, Pieces } from '../parts/turn.tsx'
 import type { Conversation, ConversationSummary, Job, Message, RunSummary } from '../shapes.ts'
 import { approvals, attempt, may, textOf } from '../state.ts'
@@ -71,7 +71,7 @@ function Conversing({ id }: { readonly id: string }) {
     return (
       <div class="card bad" role="alert">
         <p>{problem}</p>
-        <Button on={again}>Retry</Button>
+        <Button word="Retry" on={again} />
       </div>
     )
   const last = pieces.findLast(({ kind }) => kind === 'user')
@@ -85,7 +85,7 @@ function Conversing({ id }: { readonly id: string }) {
         {asked.map((approval) => (
           <Question key={approval.id} approval={approval} marked={approval.id === marked} />
         ))}
-        {isRetried && <Button on={() => attempt(() => begin(id, last.text))}>Retry</Button>}
+        {isRetried && <Button word="Retry" on={() => attempt(() => begin(id, last.text))} />}
       </div>
       {id !== '' && <Background id={id} />}
       {may('chat') ? <Say id={id} running={running} /> : <Empty>Your token may not talk.</Empty>}
@@ -112,11 +112,7 @@ function Background({ id }: { readonly id: string }) {
             <span class="quiet small">
               in the background since <Time at={job.started} />
             </span>
-            {may('chat') && (
-              <button type="button" class="small" onClick={() => void stop(job.id)}>
-                Stop
-              </button>
-            )}
+            {may('chat') && <Button word="Stop" kind="small" on={() => stop(job.id)} />}
           </li>
         ))}
       </ul>
@@ -235,10 +231,8 @@ function Head({ id, title }: { readonly id: string; readonly title: string }) {
           value={draft}
           onInput={(event) => setDraft(event.currentTarget.value)}
         />
-        <button type="submit" class="main">
-          Rename
-        </button>
-        <Button on={() => setDraft(undefined)}>Back</Button>
+        <Submit>Rename</Submit>
+        <Button word="Back" on={() => setDraft(undefined)} />
       </form>
     )
   return (
@@ -247,12 +241,8 @@ function Head({ id, title }: { readonly id: string; readonly title: string }) {
       <a href={`#/runs/${id}`}>Runs</a>
       {may('chat') && (
         <>
-          <button type="button" class="small" onClick={() => setDraft(title)}>
-            Rename
-          </button>
-          <button type="button" class="small" onClick={() => void remove(id, title)}>
-            Delete
-          </button>
+          <Button word="Rename" kind="small" on={() => setDraft(title)} />
+          <Button word="Delete" kind="small" on={() => remove(id, title)} />
         </>
       )}
     </div>
@@ -307,10 +297,8 @@ function Say({ id, running }: { readonly id: string; readonly running: string | 
         }}
       />
       <div class="row">
-        <button type="submit" class="main">
-          Send
-        </button>
-        {running !== undefined && <Button on={() => attempt(() => cancel(running))}>Cancel the turn</Button>}
+        <Submit>Send</Submit>
+        {running !== undefined && <Button word="Cancel the turn" on={() => attempt(() => cancel(running))} />}
         <Attached count={images.length} attach={attach} clear={() => setImages([])} />
         <span class="quiet small" role="status">
           {waiting > 0 && running !== undefined ? 'Your message waits for the previous turn.' : running === undefined ? '' : 'Working'}
@@ -334,7 +322,7 @@ function Attached({ count, attach, clear }: Attaching) {
         multiple
         onChange={({ currentTarget }) => void attach(currentTarget.files).then(() => Object.assign(currentTarget, { value: '' }))}
       />
-      {count > 0 && <Button on={clear}>{`Remove ${count} attached`}</Button>}
+      {count > 0 && <Button word={`Remove ${count} attached`} on={clear} />}
     </>
   )
 }

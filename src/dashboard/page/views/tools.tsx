@@ -3,9 +3,9 @@
 import { useState } from 'preact/hooks'
 import type { AlwaysRule, Explanation, PolicyShown } from '../../../channels/http/answer-shapes.ts'
 import { call } from '../net/api.ts'
-import { About, Field, submitBy, Words } from '../parts/fields.tsx'
-import { Loaded, useAnswer } from '../parts/loaded.tsx'
-import { Button, Columns, Empty, Facts, Part, riskKind, Scroll, Tag, Time, VerdictTag } from '../parts/small.tsx'
+import { About, Chips, InputField, SelectField, submitBy, Words } from '../parts/fields.tsx'
+import { Loaded, LoadedList, useAnswer } from '../parts/loaded.tsx'
+import { Button, Columns, Facts, Part, riskKind, Scroll, Submit, Tag, Time, VerdictTag } from '../parts/small.tsx'
 import { levels, type ToolFacts } from '../shapes.ts'
 import { attempt, may } from '../state.ts'
 
@@ -59,33 +59,21 @@ function Always() {
   }
   return (
     <Part id="always-title" title="Always allowed">
-      <Loaded from={rules}>
-        {({ rules: all }) =>
-          all.length === 0 ? (
-            <Empty>No call is always allowed: each question is answered once.</Empty>
-          ) : (
-            <ul class="list">
-              {all.map(({ id, tool, allows, added_by, added_at, altered }) => (
-                <li key={id} class="line">
-                  <div class="grow">
-                    <p>
-                      <code class="breaks">{allows}</code> <span class="quiet">with the tool {tool}</span>
-                    </p>
-                    <span class="quiet small">
-                      {altered ? 'altered by somebody, so it allows nothing' : `allowed by ${added_by}`}, <Time at={added_at} />
-                    </span>
-                  </div>
-                  {may('admin') && (
-                    <Button on={() => revoke(id)}>
-                      Revoke<span class="hidden"> {allows}</span>
-                    </Button>
-                  )}
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Loaded>
+      <LoadedList from={rules} of={({ rules: all }) => all} empty="No call is always allowed: each question is answered once." list="ul">
+        {({ id, tool, allows, added_by, added_at, altered }) => (
+          <li key={id} class="line">
+            <div class="grow">
+              <p>
+                <code class="breaks">{allows}</code> <span class="quiet">with the tool {tool}</span>
+              </p>
+              <span class="quiet small">
+                {altered ? 'altered by somebody, so it allows nothing' : `allowed by ${added_by}`}, <Time at={added_at} />
+              </span>
+            </div>
+            {may('admin') && <Button word="Revoke" on={() => revoke(id)} more={` ${allows}`} />}
+          </li>
+        )}
+      </LoadedList>
     </Part>
   )
 }
@@ -170,13 +158,7 @@ function Named({ name, of }: { readonly name: string; readonly of: PolicyShown['
       {of.map(({ reason, names }) => (
         <div key={reason}>
           <p class="small quiet">{reason}</p>
-          <ul class="chips">
-            {names.map((each) => (
-              <li key={each}>
-                <code>{each}</code>
-              </li>
-            ))}
-          </ul>
+          <Chips of={names} />
         </div>
       ))}
     </details>
@@ -206,29 +188,23 @@ export function Explain({ tools }: { readonly tools: readonly ToolFacts[] }) {
     <Part id="explain-title" title="Would it be allowed?">
       <form class="card" onSubmit={submitBy(ask)}>
         <div class="fields">
-          <Field id="explain-tool" label="What">
-            <select id="explain-tool" value={tool} onChange={(event) => setTool(event.currentTarget.value)}>
-              <option value="">A command</option>
-              {tools.map(({ name }) => (
-                <option key={name} value={name}>
-                  {name}
-                </option>
-              ))}
-            </select>
-          </Field>
-          <Field id="explain-text" label={tool === '' ? 'The command' : 'Its arguments, as JSON'}>
-            <input
-              id="explain-text"
-              class="mono"
-              required={tool === ''}
-              placeholder={tool === '' ? 'git push --force' : '{"path":"notes.txt"}'}
-              value={text}
-              onInput={(event) => setText(event.currentTarget.value)}
-            />
-          </Field>
-          <button type="submit" class="main">
-            Explain
-          </button>
+          <SelectField
+            id="explain-tool"
+            label="What"
+            value={tool}
+            of={[['', 'A command'], ...tools.map(({ name }) => name)]}
+            set={setTool}
+          />
+          <InputField
+            id="explain-text"
+            label={tool === '' ? 'The command' : 'Its arguments, as JSON'}
+            class="mono"
+            required={tool === ''}
+            placeholder={tool === '' ? 'git push --force' : '{"path":"notes.txt"}'}
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+          <Submit>Explain</Submit>
         </div>
         <p class={busy ? 'quiet small working' : 'quiet small'}>
           {busy ? 'Asking the gate' : 'Nothing runs: the gate only says what it would decide.'}
@@ -270,8 +246,8 @@ function Said({ of }: { readonly of: Explanation }) {
           ['Why', reason],
           ['Rule', meaning === null ? <code>{rule}</code> : [<code>{rule}</code>, ` ${meaning}`]],
           ['Risk', risk],
-          ...(changes === null ? [] : [['Changes', changes] as const]),
-          ...(network.length === 0 ? [] : [['Network', network.join(', ')] as const]),
+          changes !== null && ['Changes', changes],
+          network.length !== 0 && ['Network', network.join(', ')],
           ...rules.map((each) => ['Your rule', `${each.rule} in ${each.file}${each.denies ? ' denies it' : ' looks at it'}`] as const),
         ]}
       />

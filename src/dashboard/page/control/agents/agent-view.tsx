@@ -3,19 +3,19 @@
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
 import type { Agent, AgentKey } from '../../../../control/contract/fleet-shapes.ts'
 import type { SessionLine } from '../../../../control/contract/run-shapes.ts'
-import { About, submitBy } from '../../parts/fields.tsx'
-import { Loaded } from '../../parts/loaded.tsx'
+import { About, InputField, submitBy } from '../../parts/fields.tsx'
+import { Loaded, LoadedList } from '../../parts/loaded.tsx'
 import { useMark } from '../../parts/mark.ts'
-import { Button, Empty, Facts, Part, Proposals, Tag } from '../../parts/small.tsx'
-import { attempt } from '../../state.ts'
-import { agentPath, doing, pauseOrResume, rotateKey, showNewKey, wake } from '../actions.tsx'
+import { Button, Empty, Facts, Part, Proposals, Submit, Tag } from '../../parts/small.tsx'
+import { attempt, doing } from '../../state.ts'
+import { agentPath, pauseOrResume, rotateKey, showNewKey, wake } from '../actions.tsx'
 import { agents, isKnown, isUnseen, roles } from '../control-state.ts'
 import { plane, resumed, usePlane } from '../net/plane-live.ts'
 import { goTo, idIn } from '../parts/address.ts'
 import { confirmed } from '../parts/ask.tsx'
-import { Ago, At, IdLink, InputField, NamedButton, tokensOf } from '../parts/bits.tsx'
+import { Ago, At, IdLink, NamedButton, Then, tokensOf } from '../parts/bits.tsx'
 import { EventList, SessionLines } from '../parts/event-list.tsx'
-import { JsonBlock, PlainText } from '../parts/plain-text.tsx'
+import { JsonBlock, PlainParagraph, PlainText } from '../parts/plain-text.tsx'
 
 export function AgentView({ id }: { readonly id: string }) {
   const found = usePlane<Agent>(agentPath(id), ({ agent_id, type }) => agent_id === id || type === resumed.type)
@@ -34,11 +34,7 @@ export function AgentView({ id }: { readonly id: string }) {
               <AgentState agent={agent} />
               <Actions agent={agent} />
             </div>
-            {agent.description !== '' && (
-              <p class="breaks">
-                <PlainText text={agent.description} />
-              </p>
-            )}
+            <PlainParagraph text={agent.description} />
             <Running of={agent.running} />
             <Facts
               of={[
@@ -80,9 +76,9 @@ function Actions({ agent }: { readonly agent: Agent }) {
   }
   return (
     <>
-      <Button on={() => pauseOrResume(agent)}>{paused ? 'Resume' : 'Pause'}</Button>
-      <Button on={() => wake(id)}>Wake</Button>
-      <Button on={() => remove()}>Remove</Button>
+      <Button word={paused ? 'Resume' : 'Pause'} on={() => pauseOrResume(agent)} />
+      <Button word="Wake" on={() => wake(id)} />
+      <Button word="Remove" on={() => remove()} />
     </>
   )
 }
@@ -120,9 +116,7 @@ function Edit({ agent: { id, role, daily_tokens, description, heartbeat_enabled 
           <input type="checkbox" name="heartbeat_enabled" defaultChecked={heartbeat_enabled} /> Its worker should always be connected
         </label>
       </p>
-      <button type="submit" class="main">
-        Save
-      </button>
+      <Submit>Save</Submit>
     </form>
   )
 }
@@ -137,38 +131,22 @@ function Keys({ id }: { readonly id: string }) {
     found.again()
   }
   return (
-    <section aria-labelledby="keys-title">
-      <div class="row spread">
-        <h2 id="keys-title">Keys</h2>
-        <Button on={() => rotateKey(id).then(found.again)}>Rotate key</Button>
-      </div>
-      <Loaded from={found}>
-        {({ keys }) =>
-          keys.length === 0 ? (
-            <Empty>It has no key.</Empty>
-          ) : (
-            <ul class="list">
-              {keys.map(({ key_id, created_at, last_used_at, revoked_at }) => (
-                <li key={key_id} class="line">
-                  <span class="grow breaks">
-                    <span class="mono">{key_id}</span>{' '}
-                    <span class="small quiet">
-                      made <At time={created_at} />, used <At time={last_used_at} />
-                      {revoked_at !== null && (
-                        <>
-                          , revoked <At time={revoked_at} />
-                        </>
-                      )}
-                    </span>
-                  </span>
-                  {revoked_at === null && <NamedButton word="Revoke" name={key_id} on={() => revoke(key_id)} />}
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Loaded>
-    </section>
+    <Part id="keys-title" title="Keys" beside={<Button word="Rotate key" on={() => rotateKey(id).then(found.again)} />}>
+      <LoadedList from={found} of={({ keys }) => keys} empty="It has no key." list="ul">
+        {({ key_id, created_at, last_used_at, revoked_at }) => (
+          <li key={key_id} class="line">
+            <span class="grow breaks">
+              <span class="mono">{key_id}</span>{' '}
+              <span class="small quiet">
+                made <At time={created_at} />, used <At time={last_used_at} />
+                <Then word="revoked" time={revoked_at} />
+              </span>
+            </span>
+            {revoked_at === null && <NamedButton word="Revoke" name={key_id} on={() => revoke(key_id)} />}
+          </li>
+        )}
+      </LoadedList>
+    </Part>
   )
 }
 
@@ -318,9 +296,7 @@ function NewAgent() {
           <InputField id="agent-about" label="Description" name="description" maxLength={2000} />
         </div>
         <Proposals id="agent-roles" of={roles.value} />
-        <button type="submit" class="main">
-          Add, and make its key
-        </button>
+        <Submit>Add, and make its key</Submit>
       </form>
     </Part>
   )

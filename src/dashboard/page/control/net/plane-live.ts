@@ -125,11 +125,8 @@ async function lead({ tabs, say, leaving, arrived, position }: Leading): Promise
 }
 
 function nudging(say: (message: TabMessage) => void): () => void {
-  let late: ReturnType<typeof setTimeout>
-  const look = () => {
+  const timer = setInterval(() => {
     if (connection.value === 'lost' && !document.hidden) say({ kind: 'again' })
-    late = setTimeout(look, nudgeMs)
-  }
-  late = setTimeout(look, nudgeMs)
-  return () => clearTimeout(late)
+  }, nudgeMs)
+  return () => clearInterval(timer)
 }

@@ -1,6 +1,7 @@
 /** Reads and writes the part of the address behind a page's name, such as "TASK-001" or "?status=dead&role=sysadmin". */
 
 import { notice, place } from '../../state.ts'
+import { queryOf } from '../net/plane-live.ts'
 
 export type Filters = { readonly [name: string]: string }
 
@@ -11,9 +12,7 @@ export function filtersOf(rest: string): Filters {
 
 /** Changes filters in the address without a new entry in the history, and without a jump to the top. */
 export function changeFilters(page: string, change: Filters): void {
-  const filters = { ...filtersOf(place.peek()), ...change }
-  const known = Object.entries(filters).filter(([, value]) => value !== '')
-  const query = known.length === 0 ? '' : `?${new URLSearchParams(known)}`
+  const query = queryOf({ ...filtersOf(place.peek()), ...change })
   history.replaceState(null, '', `#/${page}${query}`)
   place.value = `${page}${query}`
 }

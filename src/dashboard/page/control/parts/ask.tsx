@@ -62,9 +62,7 @@ function Secret({ text, use }: { readonly text: string; readonly use: ComponentC
           value={text}
           onFocus={(event) => event.currentTarget.select()}
         />
-        <button type="button" class="main" onClick={() => void copy()}>
-          Copy
-        </button>
+        <Button word="Copy" kind="main" on={() => copy()} />
       </div>
       <p class="small quiet" role="status">
         {said}
@@ -100,12 +98,8 @@ export function Asking() {
       <h2 id="ask-title">{title}</h2>
       {body}
       <div class="row">
-        {act !== undefined && (
-          <button type="button" class={isDangerous ? 'stop' : 'main'} onClick={() => answer(true)}>
-            {act}
-          </button>
-        )}
-        <Button on={() => answer(false)}>{act === undefined ? 'Close' : 'Back'}</Button>
+        {act !== undefined && <Button word={act} kind={isDangerous ? 'stop' : 'main'} on={() => answer(true)} />}
+        <Button word={act === undefined ? 'Close' : 'Back'} on={() => answer(false)} />
       </div>
     </dialog>
   )

@@ -1,10 +1,10 @@
 /** Small pieces of the control pages: tags of states, links to records, the line of a run, tokens, and times beside the present. */
 
-import type { ComponentChildren, ComponentProps } from 'preact'
+import type { ComponentChildren } from 'preact'
 import type { ListedRun } from '../../../../control/contract/run-shapes.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
-import { counted, Field, whole } from '../../parts/fields.tsx'
-import { Button, Columns, Scroll, Tag, Time } from '../../parts/small.tsx'
+import { counted, whole } from '../../parts/fields.tsx'
+import { Button, Select, Tag, Time } from '../../parts/small.tsx'
 import { clock } from '../control-state.ts'
 import { After, PlainText, visible } from './plain-text.tsx'
 
@@ -76,6 +76,16 @@ export function At({ time, otherwise = 'never' }: { readonly time: string | null
   return time === null ? otherwise : <Time at={Date.parse(time)} />
 }
 
+/** Continues a sentence with what happened later, if it did. */
+export function Then({ word, time }: { readonly word: string; readonly time: string | null }) {
+  if (time === null) return null
+  return (
+    <>
+      , {word} <At time={time} />
+    </>
+  )
+}
+
 /** Shows a time such as "3 min ago"; its title is the exact time. */
 export function Ago({ time }: { readonly time: string }) {
   const at = Date.parse(time)
@@ -122,38 +132,13 @@ type NamedButtonProps = {
 }
 
 export function NamedButton({ word, name, on, keyed = '', marked = false }: NamedButtonProps) {
-  return (
-    <Button on={on}>
-      <Keyed of={keyed} marked={marked}>
-        {word}
-        <span class="hidden"> {name}</span>
-      </Keyed>
-    </Button>
+  const shown = (
+    <Keyed of={keyed} marked={marked}>
+      {word}
+      <span class="hidden"> {name}</span>
+    </Keyed>
   )
-}
-
-type InputFieldProps = ComponentProps<'input'> & Omit<ComponentProps<typeof Field>, 'children'>
-
-/** Shows a field with one input, which its help describes. */
-export function InputField({ id, label, help, ...input }: InputFieldProps) {
-  return (
-    <Field id={id} label={label} help={help}>
-      <input id={id} aria-describedby={help && `${id}-help`} {...input} />
-    </Field>
-  )
-}
-
-type TableProps = ComponentProps<typeof Scroll> & { readonly columns: ComponentProps<typeof Columns>['of'] }
-
-export function Table({ label, columns, children }: TableProps) {
-  return (
-    <Scroll label={label}>
-      <table>
-        <Columns of={columns} />
-        <tbody>{children}</tbody>
-      </table>
-    </Scroll>
-  )
+  return <Button word={shown} on={on} />
 }
 
 type ChoiceProps = {
@@ -166,16 +151,8 @@ type ChoiceProps = {
 /** Chooses one of a few values; a value that is not known any more stays visible. */
 export function Choice({ name, of, value = '', set }: ChoiceProps) {
   const known = value === '' || of.includes(value) ? of : [...of, value]
-  return (
-    <select aria-label={name} value={value} onChange={(event) => set(event.currentTarget.value)}>
-      <option value="">Any {name.toLowerCase()}</option>
-      {known.map((each) => (
-        <option key={each} value={each}>
-          {wordsOf(each)}
-        </option>
-      ))}
-    </select>
-  )
+  const all = [['', `Any ${name.toLowerCase()}`], ...known.map((each) => [each, wordsOf(each)] as const)] as const
+  return <Select aria-label={name} value={value} of={all} set={set} />
 }
 
 type RunRowProps = { readonly run: ListedRun; readonly marked?: boolean; readonly isOfTask?: boolean }

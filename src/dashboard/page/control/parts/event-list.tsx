@@ -5,11 +5,11 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
 import type { SessionLine } from '../../../../control/contract/run-shapes.ts'
 import { whole } from '../../parts/fields.tsx'
-import { Button, Empty } from '../../parts/small.tsx'
+import { Button, Empty, Problem, Table } from '../../parts/small.tsx'
 import { attempt, textOf } from '../../state.ts'
 import { listenToPlane, plane, queryOf, resumed } from '../net/plane-live.ts'
 import type { Filters } from './address.ts'
-import { At, IdLink, Table } from './bits.tsx'
+import { At, IdLink } from './bits.tsx'
 import { After, PlainText } from './plain-text.tsx'
 
 type EventListProps = {
@@ -65,18 +65,14 @@ export function EventList({ filters, concerns }: EventListProps) {
   const last = state.events.at(-1)
   return (
     <>
-      {state.error !== undefined && (
-        <p class="card bad" role="alert">
-          {state.error}
-        </p>
-      )}
+      {state.error !== undefined && <Problem>{state.error}</Problem>}
       {state.events.length === 0 && <Empty>No events yet.</Empty>}
       <ol class="list events">
         {state.events.map((event) => (
           <EventRow key={event.id} event={event} />
         ))}
       </ol>
-      {state.next !== null && last && <Button on={() => older(last.id)}>Older</Button>}
+      {state.next !== null && last && <Button word="Older" on={() => older(last.id)} />}
     </>
   )
 }

@@ -25,7 +25,7 @@ import {
 import { agents, budget, isUnseen, pending, stuck } from '../control-state.ts'
 import { copied } from './ask.tsx'
 import { Ago, At, IdLink, Keyed, tokensOf } from './bits.tsx'
-import { After, PlainText, Reasoning } from './plain-text.tsx'
+import { After, PlainParagraph, PlainText, Reasoning } from './plain-text.tsx'
 
 /** Lists what needs the person, the most urgent first. */
 export type Need =
@@ -156,11 +156,7 @@ function Stuck({ kind, task, marked, tag }: BodyProps & { readonly kind: 'doubtf
       <p class="small quiet">
         <IdLink id={task_id} />, {role}, {counted(attempt, 'attempt')}
       </p>
-      {error !== null && (
-        <p class="breaks">
-          <PlainText text={error} />
-        </p>
-      )}
+      <PlainParagraph text={error} />
       <div class="row">
         {kind === 'dead' ? (
           <>

@@ -20,7 +20,7 @@ export function PagedList({ paged: { rows, next, error, more, again }, empty, ch
       {error !== undefined && <Failed error={error} again={again} />}
       {rows === undefined && error === undefined && <Busy />}
       {rows !== undefined && (rows.length === 0 ? <Empty>{empty}</Empty> : children)}
-      {typeof next === 'string' && <Button on={more}>Older</Button>}
+      {typeof next === 'string' && <Button word="Older" on={more} />}
     </>
   )
 }

@@ -27,6 +27,16 @@ export function PlainText({ text }: { readonly text: string }) {
   return <bdi dir="auto">{visible(text)}</bdi>
 }
 
+/** Shows a text of its own, if there is one. */
+export function PlainParagraph({ text }: { readonly text: string | null }) {
+  if (text === null || text === '') return null
+  return (
+    <p class="breaks">
+      <PlainText text={text} />
+    </p>
+  )
+}
+
 /** Shows what there is to say about the words before it, behind a colon. */
 export function After({ text }: { readonly text: string | null }) {
   if (text === null || text === '') return null
@@ -50,11 +60,7 @@ export function JsonBlock({ of, label }: { readonly of: unknown; readonly label:
 export function Reasoning({ of: { approval_id, reasoning, details } }: { readonly of: Approval }) {
   return (
     <>
-      {reasoning !== '' && (
-        <p>
-          <PlainText text={reasoning} />
-        </p>
-      )}
+      <PlainParagraph text={reasoning} />
       {Object.keys(details).length > 0 && <JsonBlock of={details} label={`Details of ${approval_id}`} />}
     </>
   )

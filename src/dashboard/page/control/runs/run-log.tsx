@@ -6,7 +6,7 @@ import type { ListedRun } from '../../../../control/contract/run-shapes.ts'
 import { stream } from '../../net/api.ts'
 import { pause } from '../../net/live.ts'
 import { counted } from '../../parts/fields.tsx'
-import { Empty } from '../../parts/small.tsx'
+import { Button, Empty, Problem } from '../../parts/small.tsx'
 import { attempt, textOf } from '../../state.ts'
 import { queryOf, root } from '../net/plane-live.ts'
 import { visibleLog } from '../parts/plain-text.tsx'
@@ -45,28 +45,17 @@ export function RunLog({ run: { run_id, log_bytes, log_truncated, state } }: { r
       const found = await bytesOf(run_id, { from: start, to: from })
       keep(prepended(now.current, start, found))
     })
-  if (problem !== undefined && !log)
-    return (
-      <p class="card bad" role="alert">
-        {problem}
-      </p>
-    )
+  if (problem !== undefined && !log) return <Problem>{problem}</Problem>
   if (!log) return <p class="quiet">Loading</p>
   if (log.bytes.length === 0 && log.from === 0) return <Empty>The log is empty so far.</Empty>
   return (
     <>
       <p class="row small quiet">
-        {log.from > 0 && log.bytes.length < mostBytes && (
-          <button type="button" class="small" onClick={older}>
-            Show earlier lines
-          </button>
-        )}
+        {log.from > 0 && log.bytes.length < mostBytes && <Button word="Show earlier lines" kind="small" on={older} />}
         {log.from > 0 ? `From byte ${log.from.toLocaleString()}, ` : ''}
         {counted(endOf(log), 'byte')}
         {log_truncated && ' (the run wrote more; the log is full)'}
-        <button type="button" class="small" onClick={() => void attempt(() => download(run_id))}>
-          Download
-        </button>
+        <Button word="Download" kind="small" on={() => attempt(() => download(run_id))} />
       </p>
       <LogText of={log} label={`Log of ${run_id}`} />
     </>

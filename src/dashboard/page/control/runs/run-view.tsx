@@ -4,12 +4,12 @@ import type { ListedRun, Run, SessionLine } from '../../../../control/contract/r
 import { About, counted } from '../../parts/fields.tsx'
 import { Loaded, useLoadedOn } from '../../parts/loaded.tsx'
 import { useMark } from '../../parts/mark.ts'
-import { Facts, Part, Tag } from '../../parts/small.tsx'
+import { Facts, Part, Table, Tag } from '../../parts/small.tsx'
 import { agentPath } from '../actions.tsx'
 import { agents } from '../control-state.ts'
 import { listenToPlane, plane, queryOf, resumed, root, usePlane } from '../net/plane-live.ts'
 import { changeFilters, type Filters, filtersOf, idIn } from '../parts/address.ts'
-import { At, Choice, IdHeading, IdLink, RunRow, StateTag, Table, tokensOf } from '../parts/bits.tsx'
+import { At, Choice, IdHeading, IdLink, RunRow, StateTag, tokensOf } from '../parts/bits.tsx'
 import { EventList, SessionLines } from '../parts/event-list.tsx'
 import { PagedList, usePaged } from '../parts/paged-list.tsx'
 import { JsonBlock, PlainBlock, PlainText } from '../parts/plain-text.tsx'
@@ -79,7 +79,7 @@ function RunFacts({ run }: { readonly run: Run }) {
         ['Began', <At time={began_at} />],
         ended_at === null ? ['Last beat', <At time={last_beat_at} />] : ['Ended', <At time={ended_at} />],
         ['Tokens', tokensOf(tokens_used)],
-        ...(skill === null ? [] : [['Skill', <PlainText text={skill} />] as const]),
+        skill !== null && ['Skill', <PlainText text={skill} />],
       ]}
     />
   )

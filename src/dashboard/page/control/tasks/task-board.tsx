@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { TaskPage } from '../../../../control/contract/plane.ts'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
 import { useMark } from '../../parts/mark.ts'
-import { Empty } from '../../parts/small.tsx'
+import { Empty, Problem } from '../../parts/small.tsx'
 import { textOf } from '../../state.ts'
 import { cancel, retry } from '../actions.tsx'
 import { plane, queryOf } from '../net/plane-live.ts'
@@ -53,11 +53,7 @@ export function TaskBoard({ filters }: { readonly filters: Filters }) {
   if (!board) return <Empty>Loading</Empty>
   return (
     <>
-      {board.error !== undefined && (
-        <p class="card bad" role="alert">
-          {board.error}
-        </p>
-      )}
+      {board.error !== undefined && <Problem>{board.error}</Problem>}
       <div class="board">
         {taskStatuses.map((status) => (
           <Column key={status} status={status} of={board.columns[status]} count={countOf(board, status, filters)} filters={filters} />

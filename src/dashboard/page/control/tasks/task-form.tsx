@@ -2,14 +2,13 @@
 
 import { useState } from 'preact/hooks'
 import type { Task } from '../../../../control/contract/task-shapes.ts'
-import { Field, submitBy } from '../../parts/fields.tsx'
+import { Field, InputField, SelectField, submitBy } from '../../parts/fields.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
-import { Proposals } from '../../parts/small.tsx'
+import { Proposals, Submit } from '../../parts/small.tsx'
 import { attempt, textOf } from '../../state.ts'
 import { roles } from '../control-state.ts'
 import { plane, usePlane } from '../net/plane-live.ts'
 import { goTo } from '../parts/address.ts'
-import { InputField } from '../parts/bits.tsx'
 import { priorities } from '../parts/plain-text.tsx'
 
 export function NewTask({ parent }: { readonly parent?: string | undefined }) {
@@ -80,15 +79,7 @@ function TaskForm({ task, act, save }: { readonly task?: Task; readonly act: str
           maxLength={64}
           defaultValue={task?.agent_id ?? ''}
         />
-        <Field id="task-priority" label="Priority">
-          <select id="task-priority" name="priority" defaultValue={task?.priority ?? 'medium'}>
-            {priorities.map((each) => (
-              <option key={each} value={each} selected={each === (task?.priority ?? 'medium')}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </Field>
+        <SelectField id="task-priority" label="Priority" name="priority" of={priorities} first={task?.priority ?? 'medium'} />
         <InputField id="task-labels" label="Labels" help="With spaces between" name="labels" defaultValue={task?.labels.join(' ')} />
         <InputField
           id="task-needs"
@@ -137,9 +128,7 @@ function TaskForm({ task, act, save }: { readonly task?: Task; readonly act: str
         </p>
       )}
       <div class="row actions">
-        <button type="submit" class="main">
-          {act}
-        </button>
+        <Submit>{act}</Submit>
         <a class="button" href={task ? `#/tasks/${task.task_id}` : '#/tasks'}>
           Back
         </a>

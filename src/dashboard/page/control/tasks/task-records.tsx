@@ -5,12 +5,13 @@ import type { Approval } from '../../../../control/contract/activity-shapes.ts'
 import type { TaskPage } from '../../../../control/contract/plane.ts'
 import type { ListedRun } from '../../../../control/contract/run-shapes.ts'
 import type { Effect, Task } from '../../../../control/contract/task-shapes.ts'
-import { Loaded, type Loading } from '../../parts/loaded.tsx'
-import { Button, Part } from '../../parts/small.tsx'
-import { decide, doing } from '../actions.tsx'
+import { Loaded, LoadedList, type Loading } from '../../parts/loaded.tsx'
+import { Button, Part, Select } from '../../parts/small.tsx'
+import { doing } from '../../state.ts'
+import { decide } from '../actions.tsx'
 import { plane, queryOf, resumed, usePlane } from '../net/plane-live.ts'
-import { At, NamedButton, RunRow, StateTag } from '../parts/bits.tsx'
-import { After, JsonBlock, PlainText, Reasoning } from '../parts/plain-text.tsx'
+import { At, NamedButton, RunRow, StateTag, Then } from '../parts/bits.tsx'
+import { After, JsonBlock, PlainParagraph, PlainText, Reasoning } from '../parts/plain-text.tsx'
 import { RunLog } from '../runs/run-log.tsx'
 import { TaskRow } from './task-board.tsx'
 
@@ -23,17 +24,9 @@ function useOfTask<T>(id: string, path: string): Loading<T> {
 export function TaskApprovals({ id }: TaskRecordsProps) {
   const found = useOfTask<{ approvals: readonly Approval[] }>(id, `approvals${queryOf({ view: 'full', task_id: id, limit: 50 })}`)
   return (
-    <Loaded from={found}>
-      {({ approvals }) =>
-        approvals.length > 0 && (
-          <Part id="approvals-title" title="Approvals">
-            {approvals.map((approval) => (
-              <ApprovalCard key={approval.approval_id} approval={approval} />
-            ))}
-          </Part>
-        )
-      }
-    </Loaded>
+    <LoadedList from={found} of={({ approvals }) => approvals} part={{ id: 'approvals-title', title: 'Approvals' }}>
+      {(approval) => <ApprovalCard key={approval.approval_id} approval={approval} />}
+    </LoadedList>
   )
 }
 
@@ -60,17 +53,11 @@ function ApprovalCard({ approval }: { readonly approval: Approval }) {
             <After text={note} />
           </>
         )}
-        {used_at !== null && (
-          <>
-            , used <At time={used_at} />
-          </>
-        )}
+        <Then word="used" time={used_at} />
       </p>
       {state === 'pending' && (
         <div class="row">
-          <button type="button" class="main" onClick={() => void decide(approval, 'approve')}>
-            Approve<span class="hidden"> {approval_id}</span>
-          </button>
+          <Button word="Approve" kind="main" on={() => decide(approval, 'approve')} more={` ${approval_id}`} />
           <NamedButton word="Deny" name={approval_id} on={() => decide(approval, 'reject')} />
         </div>
       )}
@@ -83,43 +70,27 @@ export function TaskEffects({ id }: TaskRecordsProps) {
   const settle = (key: string, outcome: 'done' | 'redo') =>
     doing(`Resolved: ${key}`, () => plane('POST', `tasks/${id}/resolve`, { key, outcome }))
   return (
-    <Loaded from={found}>
-      {({ effects }) =>
-        effects.length > 0 && (
-          <Part id="effects-title" title="Effects">
-            <ul class="list">
-              {effects.map(({ key, state, description, idempotent, begun_at, done_at, result }) => (
-                <li key={key} class="line">
-                  <div class="grow breaks">
-                    <StateTag of={state} /> <span class="mono">{key}</span>{' '}
-                    <span class="quiet small">
-                      {idempotent && 'may run again, '}
-                      begun <At time={begun_at} />, done <At time={done_at} otherwise="not yet" />
-                    </span>
-                    {description !== '' && (
-                      <p>
-                        <PlainText text={description} />
-                      </p>
-                    )}
-                    {result !== undefined && result !== null && <JsonBlock of={result} label={`Result of ${key}`} />}
-                  </div>
-                  {state === 'in_doubt' && (
-                    <div class="row">
-                      <Button on={() => settle(key, 'done')}>
-                        It was done<span class="hidden">: {key}</span>
-                      </Button>
-                      <Button on={() => settle(key, 'redo')}>
-                        Run it again<span class="hidden">: {key}</span>
-                      </Button>
-                    </div>
-                  )}
-                </li>
-              ))}
-            </ul>
-          </Part>
-        )
-      }
-    </Loaded>
+    <LoadedList from={found} of={({ effects }) => effects} part={{ id: 'effects-title', title: 'Effects' }} list="ul">
+      {({ key, state, description, idempotent, begun_at, done_at, result }) => (
+        <li key={key} class="line">
+          <div class="grow breaks">
+            <StateTag of={state} /> <span class="mono">{key}</span>{' '}
+            <span class="quiet small">
+              {idempotent && 'may run again, '}
+              begun <At time={begun_at} />, done <At time={done_at} otherwise="not yet" />
+            </span>
+            <PlainParagraph text={description} />
+            {result !== undefined && result !== null && <JsonBlock of={result} label={`Result of ${key}`} />}
+          </div>
+          {state === 'in_doubt' && (
+            <div class="row">
+              <Button word="It was done" on={() => settle(key, 'done')} more={`: ${key}`} />
+              <Button word="Run it again" on={() => settle(key, 'redo')} more={`: ${key}`} />
+            </div>
+          )}
+        </li>
+      )}
+    </LoadedList>
   )
 }
 
@@ -141,13 +112,12 @@ export function TaskRuns({ id }: TaskRecordsProps) {
             <div class="row spread">
               <h3>Log of {shown.run_id}</h3>
               {runs.length > 1 && (
-                <select aria-label="Run whose log is shown" value={shown.run_id} onChange={(event) => choose(event.currentTarget.value)}>
-                  {runs.map(({ run_id, attempt }) => (
-                    <option key={run_id} value={run_id}>
-                      {run_id}, attempt {attempt}
-                    </option>
-                  ))}
-                </select>
+                <Select
+                  aria-label="Run whose log is shown"
+                  value={shown.run_id}
+                  of={runs.map(({ run_id, attempt }) => [run_id, `${run_id}, attempt ${attempt}`])}
+                  set={choose}
+                />
               )}
             </div>
             <RunLog key={shown.run_id} run={shown} />
@@ -166,18 +136,8 @@ export function TaskChildren({ id }: TaskRecordsProps) {
   )
   shown.current = found.value?.tasks ?? []
   return (
-    <Loaded from={found}>
-      {({ tasks }) =>
-        tasks.length > 0 && (
-          <Part id="children-title" title="Tasks below it">
-            <ul class="list rows">
-              {tasks.map((task) => (
-                <TaskRow key={task.task_id} task={task} />
-              ))}
-            </ul>
-          </Part>
-        )
-      }
-    </Loaded>
+    <LoadedList from={found} of={({ tasks }) => tasks} part={{ id: 'children-title', title: 'Tasks below it' }} list="ul" kind="rows">
+      {(task) => <TaskRow key={task.task_id} task={task} />}
+    </LoadedList>
   )
 }

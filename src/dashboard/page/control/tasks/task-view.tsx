@@ -3,7 +3,8 @@
 import type { Task } from '../../../../control/contract/task-shapes.ts'
 import { Loaded } from '../../parts/loaded.tsx'
 import { Button, Facts, Part } from '../../parts/small.tsx'
-import { cancel, doing, resolve, retry } from '../actions.tsx'
+import { doing } from '../../state.ts'
+import { cancel, resolve, retry } from '../actions.tsx'
 import { plane, resumed, usePlane } from '../net/plane-live.ts'
 import { At, IdHeading, IdLink, PriorityTag, TaskStatus, tokensOf } from '../parts/bits.tsx'
 import { EventList } from '../parts/event-list.tsx'
@@ -64,23 +65,21 @@ function TaskActions({ task }: { readonly task: Task }) {
     <>
       {blocked_reason === 'in_doubt' && (
         <>
-          <button type="button" class="main" onClick={() => void resolve(task, 'done')}>
-            It was done
-          </button>
-          <Button on={() => resolve(task, 'redo')}>Run it again</Button>
-          <Button on={() => resolve(task, 'give_up')}>Give up</Button>
+          <Button word="It was done" kind="main" on={() => resolve(task, 'done')} />
+          <Button word="Run it again" on={() => resolve(task, 'redo')} />
+          <Button word="Give up" on={() => resolve(task, 'give_up')} />
         </>
       )}
-      {canRetry(task) && <Button on={() => retry(task)}>Retry</Button>}
+      {canRetry(task) && <Button word="Retry" on={() => retry(task)} />}
       {!hasEnded(task) && status !== 'running' && (
         <>
           <a class="button" href={`#/tasks/${task_id}/edit`}>
             Edit
           </a>
-          {(status === 'pending' || isHeld) && <Button on={() => hold()}>{isHeld ? 'Release' : 'Hold'}</Button>}
+          {(status === 'pending' || isHeld) && <Button word={isHeld ? 'Release' : 'Hold'} on={() => hold()} />}
         </>
       )}
-      {canCancel(task) && <Button on={() => cancel(task)}>Cancel</Button>}
+      {canCancel(task) && <Button word="Cancel" on={() => cancel(task)} />}
       <a class="button" href={`#/tasks/new?parent=${task_id}`}>
         New subtask<span class="hidden"> for {agent_id ?? 'any agent'}</span>
       </a>
@@ -96,22 +95,22 @@ function TaskFacts({ task }: { readonly task: Task }) {
     <Facts
       of={[
         ['Role', role],
-        ...(agent_id === null ? [] : [['Agent', <IdLink id={agent_id} />] as const]),
-        ...(labels.length === 0 ? [] : [['Labels', labels.map((label) => `#${label}`).join(' ')] as const]),
-        ...(depends_on.length === 0 ? [] : [['Waits for', <Ids of={depends_on} />] as const]),
-        ...(parent_task_id === null ? [] : [['Part of', <IdLink id={parent_task_id} />] as const]),
+        agent_id !== null && ['Agent', <IdLink id={agent_id} />],
+        labels.length !== 0 && ['Labels', labels.map((label) => `#${label}`).join(' ')],
+        depends_on.length !== 0 && ['Waits for', <Ids of={depends_on} />],
+        parent_task_id !== null && ['Part of', <IdLink id={parent_task_id} />],
         ['Attempts', `${attempt} of ${max_attempts}`],
         ['Tokens', budget_tokens === null ? tokensOf(tokens_used) : `${tokensOf(tokens_used)} of ${tokensOf(budget_tokens)}`],
-        ...(isLater ? [['Not before', <At time={available_at} />] as const] : []),
-        ...(run_id === null ? [] : [['Run', <IdLink id={run_id} />] as const]),
-        ...(lease_until === null ? [] : [['Lease until', <At time={lease_until} />] as const]),
+        isLater && ['Not before', <At time={available_at} />],
+        run_id !== null && ['Run', <IdLink id={run_id} />],
+        lease_until !== null && ['Lease until', <At time={lease_until} />],
         [
           'Created',
           <>
             <At time={created_at} /> by <PlainText text={created_by} />
           </>,
         ],
-        ...(ended_at === null ? [] : [['Ended', <At time={ended_at} />] as const]),
+        ended_at !== null && ['Ended', <At time={ended_at} />],
       ]}
     />
   )

@@ -2,13 +2,14 @@
 
 import { useRef } from 'preact/hooks'
 import type { ControlEvent } from '../../../../control/contract/activity-shapes.ts'
+import type { FleetPlane } from '../../../../control/contract/plane.ts'
 import { About, counted } from '../../parts/fields.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
-import { Empty, Part } from '../../parts/small.tsx'
+import { Empty, Part, Table } from '../../parts/small.tsx'
 import { agents } from '../control-state.ts'
 import { usePlane } from '../net/plane-live.ts'
 import { changeFilters, type Filters, filtersOf } from '../parts/address.ts'
-import { At, Choice, IdLink, Table } from '../parts/bits.tsx'
+import { At, Choice, IdLink } from '../parts/bits.tsx'
 import { EventList } from '../parts/event-list.tsx'
 import { PlainText } from '../parts/plain-text.tsx'
 
@@ -72,14 +73,10 @@ function Words({ name, example, value = '', set }: WordsProps) {
   )
 }
 
-type ReceiptStatus = {
-  readonly agent_id: string
-  readonly receipts: Readonly<Record<string, unknown>> | null
-  readonly reported_at: string | null
-}
+type ReceiptStatus = Awaited<ReturnType<FleetPlane['receipts']>>
 
 function Receipts() {
-  const found = usePlane<{ receipts: readonly ReceiptStatus[] }>('receipts/status', ({ type }) => type.startsWith('agent.'))
+  const found = usePlane<{ receipts: ReceiptStatus }>('receipts/status', ({ type }) => type.startsWith('agent.'))
   const count = found.value?.receipts.filter(({ receipts }) => receipts !== null).length ?? 0
   return (
     <details>

@@ -3,13 +3,14 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Budget } from '../../../../control/contract/fleet-shapes.ts'
 import { DayChart } from '../../parts/chart.tsx'
-import { About, counted, moment, submitBy, whole } from '../../parts/fields.tsx'
-import { Empty, Part, Proposals, Tile } from '../../parts/small.tsx'
-import { changeLimit, doing } from '../actions.tsx'
+import { About, counted, InputField, moment, submitBy, whole } from '../../parts/fields.tsx'
+import { Button, Empty, Part, Proposals, Select, Table, Tile } from '../../parts/small.tsx'
+import { doing } from '../../state.ts'
+import { changeLimit } from '../actions.tsx'
 import { budget, roles } from '../control-state.ts'
 import { plane } from '../net/plane-live.ts'
 import { idIn } from '../parts/address.ts'
-import { At, InputField, Table, tokensOf } from '../parts/bits.tsx'
+import { At, tokensOf } from '../parts/bits.tsx'
 
 /** `rest` is the role that the person came for. */
 export function BudgetPage({ rest }: { readonly rest: string }) {
@@ -77,18 +78,11 @@ function OverTime({ of: { days, roles, daily_tokens, forecast_today, day } }: { 
   const limit = role === '' ? daily_tokens : (roles[role]?.limit ?? null)
   if (days.every(({ spent }) => spent === 0)) return null
   return (
-    <section aria-labelledby="days-title">
-      <div class="row spread">
-        <h2 id="days-title">Day by day</h2>
-        <select aria-label="Role" value={role} onChange={(event) => setRole(event.currentTarget.value)}>
-          <option value="">All roles</option>
-          {known.map((each) => (
-            <option key={each} value={each}>
-              {each}
-            </option>
-          ))}
-        </select>
-      </div>
+    <Part
+      id="days-title"
+      title="Day by day"
+      beside={<Select aria-label="Role" value={role} of={[['', 'All roles'], ...known]} set={setRole} />}
+    >
       <DayChart
         key={`${role} ${limit}`}
         unit="tokens"
@@ -113,7 +107,7 @@ function OverTime({ of: { days, roles, daily_tokens, forecast_today, day } }: { 
           ))}
         </Table>
       </details>
-    </section>
+    </Part>
   )
 }
 
@@ -196,12 +190,8 @@ function Change({ name, limit, asked, set }: ChangeProps) {
       />
       {limit !== null && (
         <>
-          <button type="button" class="small" onClick={() => setText(String(Math.round(limit * 1.5)))}>
-            + 50 %<span class="hidden"> for {name}</span>
-          </button>
-          <button type="button" class="small" onClick={() => setText(String(limit * 2))}>
-            Double<span class="hidden"> for {name}</span>
-          </button>
+          <Button word="+ 50 %" kind="small" on={() => setText(String(Math.round(limit * 1.5)))} more={` for ${name}`} />
+          <Button word="Double" kind="small" on={() => setText(String(limit * 2))} more={` for ${name}`} />
         </>
       )}
       <button type="submit" disabled={wanted === limit}>

@@ -1,15 +1,15 @@
 /** Answers "which tasks are made at set times": each schedule with its next time, and a way to add, enable, disable or remove one. */
 
 import type { ControlSchedule } from '../../../../control/contract/task-shapes.ts'
-import { About, Field } from '../../parts/fields.tsx'
-import { Loaded } from '../../parts/loaded.tsx'
+import { About, Field, InputField, SelectField } from '../../parts/fields.tsx'
+import { LoadedList } from '../../parts/loaded.tsx'
 import { MissedField, ScheduleForm } from '../../parts/schedule-form.tsx'
-import { Empty, Facts, Proposals, Tag } from '../../parts/small.tsx'
-import { doing } from '../actions.tsx'
+import { Facts, Proposals, Tag } from '../../parts/small.tsx'
+import { doing } from '../../state.ts'
 import { roles } from '../control-state.ts'
 import { plane, resumed, usePlane } from '../net/plane-live.ts'
 import { confirmed } from '../parts/ask.tsx'
-import { At, IdLink, InputField, NamedButton, PriorityTag } from '../parts/bits.tsx'
+import { At, IdLink, NamedButton, PriorityTag } from '../parts/bits.tsx'
 import { PlainText, priorities } from '../parts/plain-text.tsx'
 
 export function HeartbeatSchedules(_: { readonly rest: string }) {
@@ -21,15 +21,9 @@ export function HeartbeatSchedules(_: { readonly rest: string }) {
     <>
       <h1>Schedules</h1>
       <About>At its set time a schedule makes a task for a role; an agent of the role takes it like any other task.</About>
-      <Loaded from={found}>
-        {({ schedules }) =>
-          schedules.length === 0 ? (
-            <Empty>Nothing is scheduled.</Empty>
-          ) : (
-            schedules.map((schedule) => <Card key={schedule.schedule_id} schedule={schedule} changed={found.again} />)
-          )
-        }
-      </Loaded>
+      <LoadedList from={found} of={({ schedules }) => schedules} empty="Nothing is scheduled.">
+        {(schedule) => <Card key={schedule.schedule_id} schedule={schedule} changed={found.again} />}
+      </LoadedList>
       <AddSchedule added={found.again} />
     </>
   )
@@ -66,7 +60,7 @@ function Card({ schedule, changed }: { readonly schedule: ControlSchedule; reado
         of={[
           ['Next', enabled ? <At time={next_at} /> : 'never while it is disabled'],
           ['Last', <At time={last_fired_at} otherwise="not yet" />],
-          ...(last_task_id === null ? [] : [['Its task', <IdLink id={last_task_id} />] as const]),
+          last_task_id !== null && ['Its task', <IdLink id={last_task_id} />],
           ['Missed times', missedWords[missed]],
           ['While the previous task runs', overlap === 'skip' ? 'no new task' : 'a new task'],
         ]}
@@ -79,6 +73,11 @@ function Card({ schedule, changed }: { readonly schedule: ControlSchedule; reado
   )
 }
 
+const overlaps = [
+  ['skip', 'No new task'],
+  ['allow', 'A new task'],
+] as const
+
 /** Adds a schedule: when it is due, and which task it makes. */
 function AddSchedule({ added }: { readonly added: () => void }) {
   return (
@@ -86,12 +85,7 @@ function AddSchedule({ added }: { readonly added: () => void }) {
       <TaskFields />
       <div class="fields">
         <MissedField noun="task" />
-        <Field id="plan-overlap" label="While the previous task runs">
-          <select id="plan-overlap" name="overlap">
-            <option value="skip">No new task</option>
-            <option value="allow">A new task</option>
-          </select>
-        </Field>
+        <SelectField id="plan-overlap" label="While the previous task runs" name="overlap" of={overlaps} />
       </div>
     </ScheduleForm>
   )
@@ -112,15 +106,7 @@ function TaskFields() {
       </Field>
       <div class="fields">
         <InputField id="plan-role" label="Role" name="role" required maxLength={64} list="plan-roles" />
-        <Field id="plan-priority" label="Priority">
-          <select id="plan-priority" name="priority">
-            {priorities.map((each) => (
-              <option key={each} value={each} selected={each === 'medium'}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </Field>
+        <SelectField id="plan-priority" label="Priority" name="priority" of={priorities} first="medium" />
       </div>
       <Proposals id="plan-roles" of={roles.value} />
     </>

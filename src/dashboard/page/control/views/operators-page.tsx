@@ -1,14 +1,13 @@
 /** Answers "who may do all this": lists the tokens of operators, and makes and revokes them. */
 
 import type { NewOperatorToken, OperatorToken } from '../../../../control/contract/fleet-shapes.ts'
-import { About, filled, submitBy } from '../../parts/fields.tsx'
+import { About, filled, InputField, submitBy } from '../../parts/fields.tsx'
 import { Loaded } from '../../parts/loaded.tsx'
-import { Tag } from '../../parts/small.tsx'
-import { attempt, me } from '../../state.ts'
-import { doing } from '../actions.tsx'
+import { Submit, Tag } from '../../parts/small.tsx'
+import { attempt, doing, me } from '../../state.ts'
 import { plane, usePlane } from '../net/plane-live.ts'
 import { confirmed, showOnce } from '../parts/ask.tsx'
-import { At, InputField, NamedButton } from '../parts/bits.tsx'
+import { At, NamedButton, Then } from '../parts/bits.tsx'
 import { PlainText } from '../parts/plain-text.tsx'
 
 export function OperatorsPage(_: { readonly rest: string }) {
@@ -38,9 +37,7 @@ export function OperatorsPage(_: { readonly rest: string }) {
       <h2 id="add-title">Add an operator</h2>
       <form class="fields" aria-labelledby="add-title" onSubmit={submitBy(add)}>
         <InputField id="operator-name" label="Name" name="name" required maxLength={64} />
-        <button type="submit" class="main">
-          Make a token
-        </button>
+        <Submit>Make a token</Submit>
       </form>
     </>
   )
@@ -64,11 +61,7 @@ function Row({ operator, changed }: { readonly operator: OperatorToken; readonly
         {isMe && <Tag>you</Tag>} {revoked_at !== null && <Tag kind="bad">revoked</Tag>}{' '}
         <span class="small quiet">
           <span class="mono">{id}</span>, made <At time={created_at} />
-          {revoked_at !== null && (
-            <>
-              , revoked <At time={revoked_at} />
-            </>
-          )}
+          <Then word="revoked" time={revoked_at} />
         </span>
       </span>
       {revoked_at === null && <NamedButton word="Revoke" name={name} on={revoke} />}
