@@ -35,12 +35,12 @@ deep(
     await page.getByRole('link', { name: 'Open the conversation' }).click()
     await page.waitForURL(`**/#/talk/${body.conversation_id}`)
     await page.goBack()
-    for (const fact of ['Ann decides.', hostile]) {
+    for (const [at, fact] of ['Ann decides.', hostile].entries()) {
       await page.getByLabel('A fact to pin').fill(fact)
       await page.getByRole('button', { name: 'Pin it' }).click()
-      await page.getByText(fact).waitFor()
+      const pin = page.getByRole('listitem').filter({ has: page.getByRole('button', { name: `Remove pin ${at + 1}` }) })
+      await pin.getByText(fact).waitFor()
     }
-    await page.getByRole('button', { name: 'Remove pin 2' }).waitFor()
     // Another page removes the first pin, so the number of the second one is another now.
     await server.ask('/memory/pins/1', undefined, { method: 'DELETE' })
     await page.getByRole('button', { name: 'Remove pin 2' }).click()
