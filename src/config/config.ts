@@ -16,8 +16,6 @@ type OfKind<K> = K extends { readonly kind: infer Name; readonly settings: infer
 /** One table of [providers.models], discriminated by `kind`. */
 export type ProviderConfig = OfKind<ConfiguredKind>
 
-export type ProviderKindName = ConfiguredKind['kind']
-
 /** A provider reached over HTTP. `apiKeyEnv` names a variable, which must be set only when the provider is used. */
 export type WireProvider = Extract<ProviderConfig, { readonly maxRetries: number }> & {
   readonly baseUrl?: string

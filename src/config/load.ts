@@ -17,12 +17,12 @@ import {
   providerNames,
   put,
 } from './layers/entries.ts'
-import { backendLayer, type EnvFileLayers, envFileLayers, environmentLayer, variablesOf } from './layers/environment.ts'
-import { type Agents, agentLayer, type FileLayer, fileLayer, readAgents } from './layers/file.ts'
+import { backendLayer, envFileLayers, environmentLayer, variablesOf } from './layers/environment.ts'
+import { agentLayer, type FileLayer, fileLayer, readAgents } from './layers/file.ts'
 import { splitModel, withModel } from './layers/model.ts'
 import type { overlayProject } from './layers/overlay-project.ts'
 import { completeness, kindOf, lengths, membersOf, recordPlaces, references } from './layers/references.ts'
-import { unnamedWorkspace } from './paths.ts'
+import { builtIn, unnamedWorkspace } from './paths.ts'
 import { type ChannelRows, providerPrefix, rowsOfKind, sections, serverPrefix, settingOf, tableOf, topRows } from './table.ts'
 import { check } from './text/check.ts'
 import { type FileRead, readConfigFile } from './text/read-toml-file.ts'
@@ -78,24 +78,7 @@ export function loadConfig(input: LoadInput): Loaded {
   const agent = agentLayer(agents, overlay(user.entries, envFile.settings.entries, environment.entries, flags.entries), where)
   const backend = backendLayer(variables, where)
   const workspace = unnamedWorkspace({ ...input, ...around })
-  const base = withDefaultProvider(new Map([...defaultEntries(where), ['workspace_dir', workspace] as const]), input.env)
-  return finish(input, { table, user, project, envFile, environment, agents, agent, flags, backend, base })
-}
-
-type ReadLayer = FileLayer & { readonly file?: string }
-type Layers = Pick<LayerContext, 'table'> & {
-  readonly user: ReadLayer
-  readonly project: ReadLayer
-  readonly envFile: EnvFileLayers
-  readonly environment: Layer
-  readonly agents: Agents
-  readonly agent: Layer
-  readonly flags: Layer
-  readonly backend: Layer
-  readonly base: Entries
-}
-
-function finish(input: LoadInput, { table, user, project, envFile, environment, agents, agent, flags, backend, base }: Layers): Loaded {
+  const base = withDefaultProvider(overlay(defaultEntries(where), new Map([['workspace_dir', workspace]])), input.env)
   const own = overlay(base, user.entries)
   const merged = project.entries.size === 0 ? { entries: own, problems: [], notices: [] } : overlaid(table, own, project.entries)
   const shared = { ...merged, entries: withOnlyProvider(merged.entries) }
@@ -143,6 +126,8 @@ function unusableAddress(entries: Entries, env: LoadInput['env']): readonly Conf
   if (variable === undefined) return []
   return [{ file: variable, key: '', message: 'is not an address; write one such as "https://api.example.org/v1", without a password' }]
 }
+
+type ReadLayer = FileLayer & { readonly file?: string }
 
 const missing: FileRead = { state: 'missing' }
 
@@ -249,7 +234,7 @@ function serverIn(key: string, value: unknown): readonly (readonly [id: string, 
 function withDefaultProvider(base: Entries, env: LoadInput['env']): Entries {
   const [first] = proposeProviders(env)
   if (first === undefined) return base
-  return new Map([...base, ['default_provider', entry(first.name, first.because)] as const])
+  return overlay(base, new Map([['default_provider', entry(first.name, first.because)]]))
 }
 
 /** Makes the only provider of the config file the default when nobody named one. A provider that others pass requests to does not count. */
@@ -344,8 +329,6 @@ function flagLayer(flags: Flags, where: Here): Layer {
   }
   return draft
 }
-
-const builtIn: Origin = { source: 'default', where: 'built in' }
 
 /** Checks only the defaults that are paths, because they depend on the user. */
 function defaultEntries(where: Here): Entries {

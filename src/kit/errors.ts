@@ -40,10 +40,15 @@ export function attempt<T>(work: () => T): T | undefined {
 
 /** Returns undefined when the work finds no file. @throws every other error of the work */
 export function unlessMissing<T>(work: () => T): T | undefined {
+  return unlessCode(['ENOENT'], work)
+}
+
+/** Returns undefined when the work fails with one of these codes, such as EEXIST. @throws every other error of the work */
+export function unlessCode<T>(codes: readonly string[], work: () => T): T | undefined {
   try {
     return work()
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return undefined
+    if (codes.includes(errnoOf(error) ?? '')) return undefined
     throw error
   }
 }

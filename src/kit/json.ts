@@ -1,4 +1,4 @@
-/** Defines JSON values and their canonical text (RFC 8785); every hash in the program is computed over this text. */
+/** Defines JSON values, schemas of objects, and canonical text (RFC 8785): every hash in the program is computed over this text. */
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
@@ -78,6 +78,11 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 export function isObject(value: unknown): value is { [key: string]: unknown } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Returns the JSON Schema of an object with these members and no others, of which the `required` ones must be there. */
+export function objectSchema<const P extends JsonObject, const Name extends keyof P & string = never>(properties: P, ...required: Name[]) {
+  return { type: 'object', properties, ...(required.length > 0 && { required }), additionalProperties: false } as const
 }
 
 /** Parses JSON; undefined if the text is not valid JSON. */

@@ -54,8 +54,7 @@ export function createTokenTable(store: Store, now: Clock): TokenTable {
     return found.all(...values).map(tokenOf)
   }
 
-  const changes = (sql: string, ...values: (string | number)[]) =>
-    store.write(() => store.sql<never, (string | number)[]>(sql).run(...values)).changes === 1
+  const changes = (sql: string, ...values: (string | number)[]) => store.write(() => store.run(sql, ...values)).changes === 1
 
   return {
     add: ({ id, name, scopes, limits, digest }) =>

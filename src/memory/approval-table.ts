@@ -94,35 +94,6 @@ export type ApprovalsOptions = { readonly now: Clock; readonly seal?: Seal; read
 const uncounted: ChangeCount = { add: () => {}, last: () => 0 }
 
 export function createApprovals(store: Store, { now, seal = () => undefined, changes = uncounted }: ApprovalsOptions): Approvals {
-  const create: Approvals['create'] = ({ run, gate: { call, judgement, changes: about }, expires }) => {
-    const id = gateIdOf(run.runId, call.id, about && 'changes')
-    const insert = store.sql<never, (string | number)[]>(
-      `INSERT INTO approvals(id, run_id, conversation_id, call_id, tool, risk, reason, summary, plan, created, expires, state)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open')`,
-    )
-    const { risk, reason, summary, plan } = judgement
-    store.write(() => {
-      insert.run(id, run.runId, run.conversationId, call.id, call.name, risk, reason, summary, plan, now(), expires)
-      sealRow(store, id, seal)
-    })
-    return id
-  }
-
-  const get: Approvals['get'] = (id) => {
-    const row = rowOf(store, id)
-    return row && shown(row, seal)
-  }
-
-  const list: Approvals['list'] = ({ state, limit = 100, ownedBy } = {}) =>
-    store
-      .sql<ApprovalRow, [string | null, number, number, string | null]>(
-        `SELECT ${columns} FROM approvals WHERE (?1 IS NULL OR state = ?1) AND NOT (?1 IS 'open' AND NOT (${alive('?2')}))
-         AND (?4 IS NULL OR conversation_id IN (SELECT conversation_id FROM token_conversations WHERE token_id = ?4))
-         ORDER BY created DESC, id LIMIT ?3`,
-      )
-      .all(state ?? null, now(), limit, ownedBy ?? null)
-      .map((row) => shown(row, seal))
-
   /** Changes an unaltered row and seals it again; the journal counts the change. */
   function change(id: string, step: (row: ApprovalRow, at: number) => Partial<Approval> | string): ApprovalResult {
     return store.write(() => {
@@ -133,43 +104,13 @@ export function createApprovals(store: Store, { now, seal = () => undefined, cha
       const next = step(row, now())
       if (typeof next === 'string') return { ok: false, reason: next }
       const { state, decidedBy, decidedAt, note } = { ...row, ...next }
-      store
-        .sql<never, [string, string | null, number | null, string | null, string]>(
-          'UPDATE approvals SET state = ?, decided_by = ?, decided_at = ?, note = ?, revision = revision + 1 WHERE id = ?',
-        )
-        .run(state, decidedBy, decidedAt, note, id)
+      const update = 'UPDATE approvals SET state = ?, decided_by = ?, decided_at = ?, note = ?, revision = revision + 1 WHERE id = ?'
+      store.run(update, state, decidedBy, decidedAt, note, id)
       sealRow(store, id, seal)
       changes.add(id, row.revision + 1)
       return { ok: true }
     })
   }
-
-  const decide: Approvals['decide'] = ({ id, allow, by, note }) =>
-    change(id, (row, at) =>
-      row.state === 'open' && isAlive(row, at)
-        ? { state: allow ? 'allowed' : 'denied', decidedBy: by, decidedAt: at, note: note ?? null }
-        : whyNotDecided(row),
-    )
-
-  const consume: Approvals['consume'] = ({ id, plan }) =>
-    change(id, (row, at) =>
-      row.plan === plan && row.state === 'allowed' && isAlive(row, at) ? { state: 'used' } : whyNotUsable(row, { id, plan }),
-    )
-
-  const standing: Approvals['standing'] = ({ conversationId, plan }) =>
-    store
-      .sql<ApprovalRow, [string, string, number]>(
-        `SELECT ${columns} FROM approvals WHERE state = 'allowed' AND conversation_id = ?1 AND plan = ?2 AND ${alive('?3')}
-         AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = approvals.run_id AND ended IS NOT NULL) ORDER BY created DESC`,
-      )
-      .all(conversationId, plan, now())
-      .map((row) => shown(row, seal))
-      .find(({ state }) => state === 'allowed')
-
-  const close: Approvals['close'] = ({ id, by, note }) =>
-    void change(id, ({ state }, at) =>
-      state === 'open' || state === 'allowed' ? { state: 'denied', decidedBy: by, decidedAt: at, note: note ?? null } : 'it is closed',
-    )
 
   /** A rule that was revoked and put back counts as altered too. */
   function shownRule({ seal: found, ...rule }: RuleRow): AlwaysRule {
@@ -177,53 +118,85 @@ export function createApprovals(store: Store, { now, seal = () => undefined, cha
     return found === (seal(ruleText(rule)) ?? null) && !isRevoked ? rule : { ...rule, altered: true }
   }
 
-  const addRule: Approvals['addRule'] = ({ tool, scope, by }) =>
-    store.write(() => {
-      const known = findRule(store, tool, scope)
-      if (known && !shownRule(known).altered) return shownRule(known)
-      if (known) removeRule(known.id)
-      store
-        .sql<never, [string, string, string, number]>('INSERT INTO always_rules(tool, scope, added_by, added_at) VALUES (?, ?, ?, ?)')
-        .run(tool, scope, by, now())
-      const rule = findRule(store, tool, scope)
-      if (!rule) throw new Error(`rule for ${tool} ${scope} vanished while it was being added`)
-      sealRule(store, rule, seal)
-      return shownRule({ ...rule, seal: seal(ruleText(rule)) ?? null })
-    })
-
-  const rules: Approvals['rules'] = ({ altered } = { altered: false }) =>
-    store
-      .sql<RuleRow, []>(`SELECT ${ruleColumns} FROM always_rules ORDER BY id`)
-      .all()
-      .map(shownRule)
-      .filter((rule) => altered || !rule.altered)
-
-  const removeRule = (id: number) => store.sql<never, [number]>('DELETE FROM always_rules WHERE id = ?').run(id).changes === 1
-
-  const revokeRule: Approvals['revokeRule'] = (id) =>
-    store.write(() => {
-      const isRemoved = removeRule(id)
-      if (isRemoved) changes.add(`rule ${id}`, 1)
-      return isRemoved
-    })
+  const removeRule = (id: number) => store.run('DELETE FROM always_rules WHERE id = ?', id).changes === 1
 
   return {
-    create,
-    get,
-    list,
-    decide,
-    consume,
-    standing,
-    close,
+    create: ({ run, gate: { call, judgement, changes: about }, expires }) => {
+      const id = gateIdOf(run.runId, call.id, about && 'changes')
+      const insert = `INSERT INTO approvals(id, run_id, conversation_id, call_id, tool, risk, reason, summary, plan, created, expires,
+        state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open')`
+      const { risk, reason, summary, plan } = judgement
+      store.write(() => {
+        store.run(insert, id, run.runId, run.conversationId, call.id, call.name, risk, reason, summary, plan, now(), expires)
+        sealRow(store, id, seal)
+      })
+      return id
+    },
+    get: (id) => {
+      const row = rowOf(store, id)
+      return row && shown(row, seal)
+    },
+    list: ({ state, limit = 100, ownedBy } = {}) =>
+      store
+        .sql<ApprovalRow, [string | null, number, number, string | null]>(
+          `SELECT ${columns} FROM approvals WHERE (?1 IS NULL OR state = ?1) AND NOT (?1 IS 'open' AND NOT (${alive('?2')}))
+           AND (?4 IS NULL OR conversation_id IN (SELECT conversation_id FROM token_conversations WHERE token_id = ?4))
+           ORDER BY created DESC, id LIMIT ?3`,
+        )
+        .all(state ?? null, now(), limit, ownedBy ?? null)
+        .map((row) => shown(row, seal)),
+    decide: ({ id, allow, by, note }) =>
+      change(id, (row, at) =>
+        row.state === 'open' && isAlive(row, at)
+          ? { state: allow ? 'allowed' : 'denied', decidedBy: by, decidedAt: at, note: note ?? null }
+          : whyNotDecided(row),
+      ),
+    consume: ({ id, plan }) =>
+      change(id, (row, at) =>
+        row.plan === plan && row.state === 'allowed' && isAlive(row, at) ? { state: 'used' } : whyNotUsable(row, { id, plan }),
+      ),
+    standing: ({ conversationId, plan }) =>
+      store
+        .sql<ApprovalRow, [string, string, number]>(
+          `SELECT ${columns} FROM approvals WHERE state = 'allowed' AND conversation_id = ?1 AND plan = ?2 AND ${alive('?3')}
+           AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = approvals.run_id AND ended IS NOT NULL) ORDER BY created DESC`,
+        )
+        .all(conversationId, plan, now())
+        .map((row) => shown(row, seal))
+        .find(({ state }) => state === 'allowed'),
+    close: ({ id, by, note }) =>
+      void change(id, ({ state }, at) =>
+        state === 'open' || state === 'allowed' ? { state: 'denied', decidedBy: by, decidedAt: at, note: note ?? null } : 'it is closed',
+      ),
     reopen: (id) => void change(id, () => ({ state: 'open', decidedBy: null, decidedAt: null })),
     fail: (id, why) => void change(id, () => ({ state: 'denied', note: why })),
-    addRule,
-    rules,
+    addRule: ({ tool, scope, by }) =>
+      store.write(() => {
+        const known = findRule(store, tool, scope)
+        if (known && !shownRule(known).altered) return shownRule(known)
+        if (known) removeRule(known.id)
+        store.run('INSERT INTO always_rules(tool, scope, added_by, added_at) VALUES (?, ?, ?, ?)', tool, scope, by, now())
+        const rule = findRule(store, tool, scope)
+        if (!rule) throw new Error(`rule for ${tool} ${scope} vanished while it was being added`)
+        sealRule(store, rule, seal)
+        return shownRule({ ...rule, seal: seal(ruleText(rule)) ?? null })
+      }),
+    rules: ({ altered } = { altered: false }) =>
+      store
+        .sql<RuleRow, []>(`SELECT ${ruleColumns} FROM always_rules ORDER BY id`)
+        .all()
+        .map(shownRule)
+        .filter((rule) => altered || !rule.altered),
     hasRule(tool, scope) {
       const rule = findRule(store, tool, scope)
       return rule !== undefined && !shownRule(rule).altered
     },
-    revokeRule,
+    revokeRule: (id) =>
+      store.write(() => {
+        const isRemoved = removeRule(id)
+        if (isRemoved) changes.add(`rule ${id}`, 1)
+        return isRemoved
+      }),
   }
 }
 
@@ -247,7 +220,7 @@ function textOf(row: Omit<ApprovalRow, 'seal'>): string {
 
 function sealRow(store: Store, id: string, seal: Seal): void {
   const row = rowOf(store, id)
-  if (row) store.sql<never, [string | null, string]>('UPDATE approvals SET seal = ? WHERE id = ?').run(seal(textOf(row)) ?? null, id)
+  if (row) store.run('UPDATE approvals SET seal = ? WHERE id = ?', seal(textOf(row)) ?? null, id)
 }
 
 function ruleText({ id, tool, scope, addedBy, addedAt }: AlwaysRule): string {
@@ -255,7 +228,7 @@ function ruleText({ id, tool, scope, addedBy, addedAt }: AlwaysRule): string {
 }
 
 function sealRule(store: Store, rule: AlwaysRule, seal: Seal): void {
-  store.sql<never, [string | null, number]>('UPDATE always_rules SET seal = ? WHERE id = ?').run(seal(ruleText(rule)) ?? null, rule.id)
+  store.run('UPDATE always_rules SET seal = ? WHERE id = ?', seal(ruleText(rule)) ?? null, rule.id)
 }
 
 /** Seals what an older version left; call it once, when the schema is brought up to date. */

@@ -2,7 +2,7 @@
 
 import { accessSync, chmodSync, closeSync, constants, existsSync, lstatSync, mkdirSync, openSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { hasCode } from '../kit/errors.ts'
+import { unlessCode } from '../kit/errors.ts'
 import type { Log } from '../runtime/port.ts'
 
 /**
@@ -43,11 +43,7 @@ export function watchFile(path: string): () => void {
 
 /** O_EXCL: the file did not exist before, so nobody else has it open when it is closed here. */
 function createFile(path: string): void {
-  try {
-    closeSync(openSync(linkTarget(path), constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600))
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error
-  }
+  unlessCode(['EEXIST'], () => closeSync(openSync(linkTarget(path), constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600)))
 }
 
 /** O_EXCL follows no link to a file that does not exist yet. */

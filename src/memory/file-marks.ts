@@ -33,13 +33,10 @@ export function createFileMarks(store: Store) {
   }
 
   function put(folder: string, file: string, { bytes, lines, tail, since, base, baseSha256, open }: FileMark): void {
-    store
-      .sql<never, (string | number)[]>(
-        `INSERT INTO agent_files(folder, file, bytes, lines, tail, since, base, base_sha256, open) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-         ON CONFLICT DO UPDATE SET bytes = excluded.bytes, lines = excluded.lines, tail = excluded.tail, since = excluded.since,
-         base = excluded.base, base_sha256 = excluded.base_sha256, open = excluded.open`,
-      )
-      .run(folder, file, bytes, lines, tail, since, base, baseSha256, JSON.stringify(open))
+    const insert = `INSERT INTO agent_files(folder, file, bytes, lines, tail, since, base, base_sha256, open)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET bytes = excluded.bytes, lines = excluded.lines, tail = excluded.tail,
+      since = excluded.since, base = excluded.base, base_sha256 = excluded.base_sha256, open = excluded.open`
+    store.run(insert, folder, file, bytes, lines, tail, since, base, baseSha256, JSON.stringify(open))
   }
 
   /** Tells whether this home was used before its files were accounted for. */
@@ -71,19 +68,15 @@ export function createFileMarks(store: Store) {
       return
     }
     const { trace, session, history } = seen
-    store
-      .sql<never, [number, number, number, string]>('UPDATE unprojected SET trace = ?, session = ?, history = ? WHERE run_id = ?')
-      .run(trace, session, history, runId)
+    store.run('UPDATE unprojected SET trace = ?, session = ?, history = ? WHERE run_id = ?', trace, session, history, runId)
   }
 
   function enter(runId: string, folder: string): void {
-    store
-      .sql<never, [string, string]>('INSERT INTO unprojected(run_id, folder, trace, session, history) VALUES (?, ?, 0, 0, 0)')
-      .run(runId, folder)
+    store.run('INSERT INTO unprojected(run_id, folder, trace, session, history) VALUES (?, ?, 0, 0, 0)', runId, folder)
   }
 
   function forget(runId: string): void {
-    store.sql<never, [string]>('DELETE FROM unprojected WHERE run_id = ?').run(runId)
+    store.run('DELETE FROM unprojected WHERE run_id = ?', runId)
   }
 
   return { get, put, isOlder, lastSeq, pending, settle, enter }

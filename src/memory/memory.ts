@@ -99,8 +99,8 @@ export function openMemory({ path, log, now, busyTimeoutMs, seal = () => undefin
 /** Stores how far the receipts log is known to reach, beside the results it proves. */
 function createCheckpointTable(store: Store) {
   function put({ logId, count, head, mac, size }: Checkpoint): void {
-    const put = store.sql<never, [string, number, string, string, number]>('INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?, ?, ?, ?)')
-    store.write(() => put.run(logId, count, head, mac, size))
+    const put = 'INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?, ?, ?, ?)'
+    store.write(() => store.run(put, logId, count, head, mac, size))
   }
 
   return {
@@ -111,7 +111,7 @@ function createCheckpointTable(store: Store) {
     /** Makes this log its own, up to the checkpoint. */
     adopt(checkpoint: Checkpoint): void {
       store.write(() => {
-        store.sql<never, [string]>('INSERT OR REPLACE INTO own_log VALUES (1, ?, 0)').run(checkpoint.logId)
+        store.run('INSERT OR REPLACE INTO own_log VALUES (1, ?, 0)', checkpoint.logId)
         put(checkpoint)
       })
     },
@@ -125,8 +125,8 @@ function createOperatorActions(store: Store) {
   return {
     /** Call it in the transaction that writes the receipt. */
     keep(receiptId: string, input: JsonObject): void {
-      const put = store.sql<never, [string, string]>('INSERT OR REPLACE INTO operator_actions VALUES (?, ?)')
-      store.write(() => put.run(receiptId, JSON.stringify(input)))
+      const put = 'INSERT OR REPLACE INTO operator_actions VALUES (?, ?)'
+      store.write(() => store.run(put, receiptId, JSON.stringify(input)))
     },
     /** Returns JSON; undefined when nothing is stored for that receipt. */
     wordsOf(receiptId: string): string | undefined {
@@ -142,9 +142,8 @@ export type PendingRow = { readonly id: string; readonly by: string; readonly ow
 function createPendingTable(store: Store) {
   const dropped = `SELECT 1 AS one FROM journal WHERE run_id = ? AND type = 'drop' AND json_extract(body, '$.id') = ? LIMIT 1`
   return {
-    put: ({ id, by, owner }: PendingRow) =>
-      void store.sql<never, [string, string, string]>('INSERT INTO applying(id, by, owner) VALUES (?, ?, ?)').run(id, by, owner),
-    remove: (id: string) => void store.sql<never, [string]>('DELETE FROM applying WHERE id = ?').run(id),
+    put: ({ id, by, owner }: PendingRow) => void store.run('INSERT INTO applying(id, by, owner) VALUES (?, ?, ?)', id, by, owner),
+    remove: (id: string) => void store.run('DELETE FROM applying WHERE id = ?', id),
     /** Returns the changes that a process was applying which no longer exists. */
     interrupted: () =>
       store

@@ -25,22 +25,20 @@ export function createReplyTable(store: Store, now: Clock): ReplyTable {
     begin: (request) =>
       store.write(() => {
         const at = now()
-        store.sql<never, [number]>('DELETE FROM replies WHERE at < ?').run(at - keptMs)
+        store.run('DELETE FROM replies WHERE at < ?', at - keptMs)
         const row = found(request)
         if (row) return stateOf(row, request)
         const { owner, key, digest } = request
         const put = 'INSERT INTO replies(owner, key, digest, process, at) VALUES (?, ?, ?, ?, ?)'
-        store.sql<never, (string | number)[]>(put).run(owner, key, digest, thisProcess(), at)
+        store.run(put, owner, key, digest, thisProcess(), at)
         return { state: 'new' }
       }),
     finish({ owner, key }, { status, type, body }) {
-      const put = store.sql<never, [number, string, string, string, string]>(
-        'UPDATE replies SET status = ?, type = ?, body = ? WHERE owner = ? AND key = ?',
-      )
-      store.write(() => put.run(status, type, body, owner, key))
+      const put = 'UPDATE replies SET status = ?, type = ?, body = ? WHERE owner = ? AND key = ?'
+      store.write(() => store.run(put, status, type, body, owner, key))
     },
     forget({ owner, key }) {
-      store.write(() => store.sql<never, [string, string]>('DELETE FROM replies WHERE owner = ? AND key = ?').run(owner, key))
+      store.write(() => store.run('DELETE FROM replies WHERE owner = ? AND key = ?', owner, key))
     },
   }
 }

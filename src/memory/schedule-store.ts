@@ -55,15 +55,15 @@ type AddressesTable = {
 }
 
 /** Stores where each conversation of a channel was heard last, so that a channel can send there after a restart. */
-function createAddressesTable({ sql, writeLater }: Store): AddressesTable {
+function createAddressesTable({ sql, run, writeLater }: Store): AddressesTable {
   const find = sql<{ address: string }, [string, string]>('SELECT address FROM channel_addresses WHERE channel = ? AND conversation_id = ?')
   const of: AddressesTable['of'] = (channel, conversationId) => find.get(channel, conversationId)?.address
   return {
     of,
     keep(channel, conversationId, address) {
       if (of(channel, conversationId) === address) return
-      const put = sql<never, [string, string, string]>('INSERT OR REPLACE INTO channel_addresses VALUES (?, ?, ?)')
-      writeLater(() => void put.run(channel, conversationId, address))
+      const put = 'INSERT OR REPLACE INTO channel_addresses VALUES (?, ?, ?)'
+      writeLater(() => void run(put, channel, conversationId, address))
     },
   }
 }
@@ -84,7 +84,7 @@ type LeaseRow = { readonly owner: string; readonly until: number }
 /**
  * Decides which of several processes of a home starts what is due: one holds the lease, and another takes it when that process has ended.
  */
-function createLease({ sql, write }: Store): Lease {
+function createLease({ sql, run, write }: Store): Lease {
   const find = sql<LeaseRow, []>('SELECT owner, until FROM schedule_lease')
 
   /** A lease that ends further ahead than any lease can was written before the clock was set back. */
@@ -100,7 +100,7 @@ function createLease({ sql, write }: Store): Lease {
       return write(() => {
         const held = find.get()
         if (held && held.owner !== owner && !isFree(held, now)) return false
-        sql<never, [string, number]>('INSERT OR REPLACE INTO schedule_lease VALUES (1, ?, ?)').run(owner, now + leaseMs)
+        run('INSERT OR REPLACE INTO schedule_lease VALUES (1, ?, ?)', owner, now + leaseMs)
         return true
       })
     },
@@ -108,7 +108,7 @@ function createLease({ sql, write }: Store): Lease {
       const held = find.get()
       return held && !isFree(held, now) ? held.owner : undefined
     },
-    release: (owner) => write(() => void sql<never, [string]>('DELETE FROM schedule_lease WHERE owner = ?').run(owner)),
+    release: (owner) => write(() => void run('DELETE FROM schedule_lease WHERE owner = ?', owner)),
   }
 }
 
@@ -135,7 +135,7 @@ const places = '?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 
 /** Stores schedules: what a person decided, and which of them are active. */
 function createScheduleTable(store: Store): ScheduleTable {
-  const { sql, write } = store
+  const { sql, run, write } = store
   return {
     list: () => sql<ScheduleRow, []>(`SELECT ${scheduleColumns} FROM schedules ORDER BY created, name`).all(),
     named(name) {
@@ -144,31 +144,27 @@ function createScheduleTable(store: Store): ScheduleTable {
       )
     },
     add(row) {
-      const put = sql<never, SqlValues>(`INSERT INTO schedules VALUES (${places}) ON CONFLICT (name) DO NOTHING`)
-      return write(() => put.run(...valuesOf(row)).changes > 0)
+      const put = `INSERT INTO schedules VALUES (${places}) ON CONFLICT (name) DO NOTHING`
+      return write(() => run(put, ...valuesOf(row)).changes > 0)
     },
     change(id, definition, checked) {
       write(() => {
         const row = sql<ScheduleRow, [string]>(`SELECT ${scheduleColumns} FROM schedules WHERE id = ?`).get(id)
         if (!row) return
-        const put = sql<never, SqlValues>(`INSERT OR REPLACE INTO schedules VALUES (${places})`)
-        put.run(...valuesOf({ ...row, ...definition, checked }))
+        const put = `INSERT OR REPLACE INTO schedules VALUES (${places})`
+        run(put, ...valuesOf({ ...row, ...definition, checked }))
       })
     },
     setState(id, state, { why = '', checked }) {
-      const put = sql<never, [string, string, number, string]>(
-        'UPDATE schedules SET state = ?, why = ?, checked = ?, failures = 0 WHERE id = ?',
-      )
-      write(() => void put.run(state, why, checked, id))
+      const put = 'UPDATE schedules SET state = ?, why = ?, checked = ?, failures = 0 WHERE id = ?'
+      write(() => void run(put, state, why, checked, id))
     },
-    setChecked: (id, checked) =>
-      write(() => void sql<never, [number, string]>('UPDATE schedules SET checked = ? WHERE id = ?').run(checked, id)),
-    setFailures: (id, failures) =>
-      write(() => void sql<never, [number, string]>('UPDATE schedules SET failures = ? WHERE id = ?').run(failures, id)),
+    setChecked: (id, checked) => write(() => void run('UPDATE schedules SET checked = ? WHERE id = ?', checked, id)),
+    setFailures: (id, failures) => write(() => void run('UPDATE schedules SET failures = ? WHERE id = ?', failures, id)),
     remove(id) {
       write(() => {
-        sql<never, [string]>('DELETE FROM schedule_runs WHERE schedule_id = ?').run(id)
-        sql<never, [string]>('DELETE FROM schedules WHERE id = ?').run(id)
+        run('DELETE FROM schedule_runs WHERE schedule_id = ?', id)
+        run('DELETE FROM schedules WHERE id = ?', id)
       })
     },
     version: () => sql<{ data_version: number }, []>('PRAGMA data_version').get()?.data_version ?? 0,
@@ -234,23 +230,19 @@ const ofKey = 'schedule_id = ? AND due = ? AND attempt = ?'
 type Key = [string, number, number]
 
 /** Stores the runs of schedules. A row exists before its run is started, and a due time has one row, so no process starts a run twice. */
-function createFiredTable({ sql, write }: Store, note: WriteNote): FiredTable {
+function createFiredTable({ sql, run, write }: Store, note: WriteNote): FiredTable {
   const nameOf = (id: string) => sql<{ name: string }, [string]>('SELECT name FROM schedules WHERE id = ?').get(id)?.name ?? id
-  const put = sql<never, [string, number, number, string, number, string, string, number, string | null]>(
-    `INSERT INTO schedule_runs(schedule_id, due, attempt, state, fired, owner, started_by, passed_over, message) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT DO UPDATE SET state = excluded.state, fired = excluded.fired, owner = excluded.owner, message = excluded.message
-     WHERE schedule_runs.state = 'missed' AND excluded.state = 'running'`,
-  )
-  const trim = sql<never, [string, string, number]>(
-    `DELETE FROM schedule_runs WHERE schedule_id = ? AND state <> 'running' AND unsent IS NULL AND due <
-       (SELECT due FROM schedule_runs WHERE schedule_id = ? ORDER BY due DESC LIMIT 1 OFFSET ?)`,
-  )
+  const put = `INSERT INTO schedule_runs(schedule_id, due, attempt, state, fired, owner, started_by, passed_over, message)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state, fired = excluded.fired, owner = excluded.owner,
+     message = excluded.message WHERE schedule_runs.state = 'missed' AND excluded.state = 'running'`
+  const trim = `DELETE FROM schedule_runs WHERE schedule_id = ? AND state <> 'running' AND unsent IS NULL AND due <
+       (SELECT due FROM schedule_runs WHERE schedule_id = ? ORDER BY due DESC LIMIT 1 OFFSET ?)`
 
   function fire({ scheduleId, due, attempt, state, fired, owner, startedBy, passedOver, message = '' }: Firing): boolean {
     return write(() => {
-      const isNew = put.run(scheduleId, due, attempt, state, fired, owner, startedBy, passedOver, message).changes > 0
+      const isNew = run(put, scheduleId, due, attempt, state, fired, owner, startedBy, passedOver, message).changes > 0
       if (isNew) {
-        trim.run(scheduleId, scheduleId, mostRows)
+        run(trim, scheduleId, scheduleId, mostRows)
         if (state !== 'running') note('schedule.ended', { schedule: nameOf(scheduleId), state })
       }
       return isNew
@@ -258,12 +250,10 @@ function createFiredTable({ sql, write }: Store, note: WriteNote): FiredTable {
   }
 
   function end(key: FiredKey, { state, ended, ending, message, checked, tokens, micros, unsent }: FiredEnd): boolean {
-    const update = sql<never, (string | number | null)[]>(
-      `UPDATE schedule_runs SET state = ?, ended = ?, ending = ?, message = ?, checked = ?, tokens = ?, micros = ?, unsent = ?
-       WHERE ${ofKey} AND state = 'running'`,
-    )
+    const update = `UPDATE schedule_runs SET state = ?, ended = ?, ending = ?, message = ?, checked = ?, tokens = ?, micros = ?, unsent = ?
+       WHERE ${ofKey} AND state = 'running'`
     return write(() => {
-      const isOpen = update.run(state, ended, ending, message, checked, tokens, micros, unsent, ...keyOf(key)).changes > 0
+      const isOpen = run(update, state, ended, ending, message, checked, tokens, micros, unsent, ...keyOf(key)).changes > 0
       if (isOpen) note('schedule.ended', { schedule: nameOf(key.scheduleId), state })
       return isOpen
     })
@@ -275,23 +265,21 @@ function createFiredTable({ sql, write }: Store, note: WriteNote): FiredTable {
       `SELECT r.schedule_id AS scheduleId, due, attempt, owner, ended, unsent, tries, sender, channel, recipient FROM schedule_runs r
        JOIN schedules s ON s.id = r.schedule_id WHERE unsent IS NOT NULL AND channel IN (SELECT value FROM json_each(?)) ORDER BY ended`,
     )
-    const take = sql<never, [string, ...Key]>(`UPDATE schedule_runs SET sender = ? WHERE ${ofKey}`)
+    const take = `UPDATE schedule_runs SET sender = ? WHERE ${ofKey}`
     const isFree = (row: UnsentRow) => (row.sender === null || !isAlive(row.sender)) && wants(row)
     // Most looks find nothing, and need no lock for that.
     if (!open.all(JSON.stringify(channels)).some(isFree)) return undefined
     return write(() => {
       const found = open.all(JSON.stringify(channels)).find(isFree)
-      if (found) take.run(owner, ...keyOf(found))
+      if (found) run(take, owner, ...keyOf(found))
       return found
     })
   }
 
   return {
     fire,
-    setConversation: (key, id) =>
-      write(() => void sql<never, [string, ...Key]>(`UPDATE schedule_runs SET conversation_id = ? WHERE ${ofKey}`).run(id, ...keyOf(key))),
-    setRun: (key, id) =>
-      write(() => void sql<never, [string, ...Key]>(`UPDATE schedule_runs SET run_id = ? WHERE ${ofKey}`).run(id, ...keyOf(key))),
+    setConversation: (key, id) => write(() => void run(`UPDATE schedule_runs SET conversation_id = ? WHERE ${ofKey}`, id, ...keyOf(key))),
+    setRun: (key, id) => write(() => void run(`UPDATE schedule_runs SET run_id = ? WHERE ${ofKey}`, id, ...keyOf(key))),
     end,
     runOf({ conversationId, fired }) {
       if (conversationId === null) return undefined
@@ -311,12 +299,10 @@ function createFiredTable({ sql, write }: Store, note: WriteNote): FiredTable {
     },
     claimUnsent,
     setSent(key, sent, again) {
-      const update = sql<never, [string, number, number, ...Key]>(
-        `UPDATE schedule_runs SET sent = ?, tries = tries + 1, sender = NULL, unsent = iif(? = 1, unsent, NULL),
-         state = iif(? = 1 AND state = 'good', 'bad', state) WHERE ${ofKey}`,
-      )
+      const update = `UPDATE schedule_runs SET sent = ?, tries = tries + 1, sender = NULL, unsent = iif(? = 1, unsent, NULL),
+         state = iif(? = 1 AND state = 'good', 'bad', state) WHERE ${ofKey}`
       const isLost = !again && sent.startsWith('not sent')
-      write(() => void update.run(sent, again ? 1 : 0, isLost ? 1 : 0, ...keyOf(key)))
+      write(() => void run(update, sent, again ? 1 : 0, isLost ? 1 : 0, ...keyOf(key)))
     },
   }
 }

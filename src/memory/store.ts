@@ -1,6 +1,6 @@
 /** Opens one SQLite file safely, migrates it to the newest schema, and writes to it only under `BEGIN IMMEDIATE`. */
 
-import { Database } from 'bun:sqlite'
+import { type Changes, Database } from 'bun:sqlite'
 import { atEnd } from '../kit/errors.ts'
 import type { Log } from '../runtime/port.ts'
 import { createLockWait, type LockWait } from './commit-queue.ts'
@@ -15,6 +15,8 @@ export type Store = {
   readonly path: string
   /** A prepared statement, cached until the store closes. */
   readonly sql: Database['query']
+  /** Runs a statement that returns no rows. */
+  run(sql: string, ...values: (string | number | null | Uint8Array)[]): Changes
   /**
    * Runs `body` in one transaction, or in the current one if there is one. Throws what `body` or SQLite throws, after a rollback. Waits
    * while other processes write; `briefly`: at most a tenth of a second, then it throws SQLITE_BUSY.
@@ -105,6 +107,7 @@ function storeOver(db: Database, path: string, busyTimeoutMs: number): Store {
   return {
     path,
     sql: db.query.bind(db),
+    run: (sql, ...values) => db.query(sql).run(...values),
     script: (text) => void db.run(text),
     write: (body, waiting = 'long') => transact(db, () => waitUntilFree(begin, lockWait, waiting), body),
     writeLater: (body) => unsynced(db, () => transact(db, () => waitUntilFree(begin, lockWait, 'briefly'), body)),

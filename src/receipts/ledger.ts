@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { atEnd, hasCode } from '../kit/errors.ts'
+import { atEnd, unlessMissing } from '../kit/errors.ts'
 import type { AppendReceipts, AppendResult, Checkpoint, Ledger, OpenLedger, ReceiptDraft, ReceiptPaths } from './contract.ts'
 import { sealAnchor } from './form/anchor.ts'
 import { genesis, lineOf, type Receipt, readReceipt, sealed } from './form/receipt.ts'
@@ -266,12 +266,7 @@ function missingLog(path: string, knows: string): Failed {
 const flags = constants.O_RDWR | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 function openLog(path: string): number | undefined {
-  try {
-    return openSync(path, flags)
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return undefined
-    throw error
-  }
+  return unlessMissing(() => openSync(path, flags))
 }
 
 /** Syncs the folder, so that the file name survives a power failure too. */

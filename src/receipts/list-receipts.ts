@@ -1,10 +1,10 @@
 /** Reads receipts without verifying the chain (`verifyReceipts` does that), and reads no more of a long log than requested. */
 
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { atEnd, hasCode, unlessMissing } from '../kit/errors.ts'
+import { closeSync, fstatSync, readSync } from 'node:fs'
+import { atEnd, unlessMissing } from '../kit/errors.ts'
 import type { WrittenReceipt } from './contract.ts'
 import { type Receipt, readLink, readReceipt, sealOf } from './form/receipt.ts'
-import { decode, type LogLine, longestLine } from './form/receipt-lines.ts'
+import { decode, type LogLine, longestLine, openLog } from './form/receipt-lines.ts'
 import { readKey } from './key.ts'
 import { diskFailure, type Failed, guarded } from './receipt-failure.ts'
 import { filesOf } from './segments.ts'
@@ -32,11 +32,10 @@ export function listReceipts({ path, limit }: { readonly path: string; readonly 
 /** Yields the lines of all segments. @throws errno errors other than a missing file */
 function* newestFirst(log: string): Generator<LogLine> {
   for (const path of filesOf(log).toReversed()) {
-    try {
-      yield* linesBackward(path)
-    } catch (error) {
-      if (!hasCode(error, 'ENOENT')) throw error
-    }
+    const file = unlessMissing(() => openLog(path))
+    if (file === undefined) continue
+    using _end = atEnd(() => closeSync(file))
+    yield* linesBackward(file)
   }
 }
 
@@ -71,13 +70,7 @@ const newline = 0x0a
  * `readLines`, but the first one may be torn; stops at a line that is too long.
  * @throws errno errors
  */
-function* linesBackward(path: string): Generator<LogLine> {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  using _end = atEnd(() => closeSync(file))
-  yield* backward(file)
-}
-
-function* backward(file: number): Generator<LogLine> {
+function* linesBackward(file: number): Generator<LogLine> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   let rest: Uint8Array = new Uint8Array(0)
   for (let position = fstatSync(file).size; position > 0; ) {
@@ -130,7 +123,7 @@ const near = 16 * 1024
  */
 export function findLine(log: string, seq: number): string | undefined {
   for (const path of filesOf(log).toReversed()) {
-    const file = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK))
+    const file = unlessMissing(() => openLog(path))
     if (file === undefined) continue
     using _end = atEnd(() => closeSync(file))
     const first = ahead(file, 0, () => true)

@@ -2,13 +2,13 @@
  * Compares log and checkpoint at every start, and reconciles them after a crash, or refuses because the log differs from what was written.
  */
 
-import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync } from 'node:fs'
+import { closeSync, fstatSync, fsyncSync, ftruncateSync } from 'node:fs'
 import { atEnd } from '../kit/errors.ts'
 import type { Checkpoint } from './contract.ts'
 import { isSealed, sealAnchor } from './form/anchor.ts'
 import { follow, type Position } from './form/chain.ts'
 import { readReceipt } from './form/receipt.ts'
-import { linesOf } from './form/receipt-lines.ts'
+import { linesOf, openLog } from './form/receipt-lines.ts'
 import { createLeftOver, remedy } from './left-over.ts'
 import type { Failed } from './receipt-failure.ts'
 import { segmentsOf } from './segments.ts'
@@ -56,7 +56,7 @@ export function settle(options: SettleOptions & { readonly size: number }): Sett
 function carriedOver(log: string, checkpoint: Checkpoint): boolean {
   const last = segmentsOf(log).at(-1)
   if (last === undefined) return false
-  const file = openSync(last, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  const file = openLog(last)
   using _end = atEnd(() => closeSync(file))
   return fstatSync(file).size === checkpoint.size && endsAs(file, checkpoint)
 }

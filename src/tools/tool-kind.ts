@@ -16,7 +16,7 @@ type ValueOf<P> = P extends { enum: readonly (infer Word)[] }
         ? boolean
         : Json
 
-type Required<S> = S extends { required: readonly (infer Name)[] } ? Name : never
+type Required<S> = S extends { required?: infer Names extends readonly string[] } ? Names[number] : never
 
 /** The type of the arguments that a JSON Schema accepts. */
 type Args<S> = S extends { properties: infer P }

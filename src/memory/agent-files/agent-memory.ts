@@ -1,7 +1,7 @@
 /** Manages the memory of one agent in a folder: soul, summary, pins and the last pairs of its history, consistent after any crash. */
 
 import { closeSync, existsSync, mkdirSync, openSync, statSync, writeSync } from 'node:fs'
-import { atEnd, hasCode } from '../../kit/errors.ts'
+import { atEnd, unlessCode } from '../../kit/errors.ts'
 import type { Clock, Log, Message } from '../../runtime/port.ts'
 import { type Compaction, compact, type Summarise } from '../conversations/compact.ts'
 import { type Context, estimateTokens } from '../conversations/model-context.ts'
@@ -74,13 +74,10 @@ function createFiles({ soul, summary, history }: FolderPaths): void {
     [summary, ''],
     [history, ''],
   ] as const) {
-    try {
-      const file = openSync(path, 'wx', 0o600)
-      using _end = atEnd(() => closeSync(file))
-      if (text !== '') writeSync(file, text)
-    } catch (error) {
-      if (!hasCode(error, 'EEXIST')) throw error
-    }
+    const file = unlessCode(['EEXIST'], () => openSync(path, 'wx', 0o600))
+    if (file === undefined) continue
+    using _end = atEnd(() => closeSync(file))
+    if (text !== '') writeSync(file, text)
   }
 }
 

@@ -1,7 +1,8 @@
 /** Reads regular files of an agent folder in pieces, up to a fixed limit. */
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
-import { errnoOf, errorText, hasCode, unlessMissing } from '../../kit/errors.ts'
+import { atEnd, errnoOf, errorText, hasCode, unlessMissing } from '../../kit/errors.ts'
+import { sha256 } from '../../kit/sha256.ts'
 
 /** `from` and `end` are byte positions, `end` after the newline. `text` is undefined for a line longer than the limit. */
 export type FileLine = { readonly from: number; readonly end: number; readonly text: string | undefined; readonly torn: boolean }
@@ -18,15 +19,23 @@ export const lineBound = 1 << 20
 export const textBound = 65_536
 
 /** Refuses FIFOs and devices, because reading them might never end. @throws errno errors */
-export function withFile<T>(path: string, use: (file: number, size: number) => T): T {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  try {
-    const found = fstatSync(file)
-    if (!found.isFile()) throw Object.assign(new Error(`EINVAL: "${path}" is not a regular file`), { code: 'EINVAL' })
-    return use(file, found.size)
-  } finally {
-    closeSync(file)
-  }
+export function openRegular(path: string, flags = 0): number {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | flags)
+  if (fstatSync(file).isFile()) return file
+  closeSync(file)
+  throw Object.assign(new Error(`EINVAL: "${path}" is not a regular file`), { code: 'EINVAL', path, errno: 0, syscall: 'open' })
+}
+
+/** @throws errno errors, also for a FIFO or a device */
+export function withFile<T>(path: string, use: (file: number, size: number) => T, flags = 0): T {
+  const file = openRegular(path, flags)
+  using _end = atEnd(() => closeSync(file))
+  return use(file, fstatSync(file).size)
+}
+
+/** Returns undefined when there is no file. @throws errno errors, also for a symbolic link */
+export function withOwnFile<T>(path: string, use: (file: number, size: number) => T): T | undefined {
+  return unlessMissing(() => withFile(path, use, constants.O_NOFOLLOW))
 }
 
 /** `whole` is false when the file is longer than the part read. Invalid UTF-8 becomes U+FFFD. */
@@ -76,17 +85,30 @@ export function bytesOf(file: number, range: ByteRange): Buffer {
   return Buffer.concat(Array.from(piecesOf(file, range), (bytes) => bytes.slice()))
 }
 
+const tailBytes = 256
+
+/** Returns the digest of the last bytes before an offset, by which a later reader knows whether the file only grew. @throws errno errors */
+export function tailOf(file: number, size: number): string {
+  return sha256(bytesOf(file, { from: Math.max(0, size - tailBytes), to: size }))
+}
+
+/** Tells whether the last line has no newline. @throws errno errors */
+export function endsTorn(file: number, size: number): boolean {
+  const [last = newline] = bytesOf(file, { from: Math.max(0, size - 1), to: size })
+  return last !== newline
+}
+
 /** `range.from` must be the start of a line. */
-export function* linesOf(file: number, range: ByteRange): Generator<FileLine> {
+export function* linesOf(file: number, range: ByteRange, bound = lineBound): Generator<FileLine> {
   let held: Uint8Array[] = []
   let [length, from, position] = [0, range.from, range.from]
   const hold = (bytes: Uint8Array) => {
     length += bytes.length
     position += bytes.length
-    if (length <= lineBound + 1) held.push(bytes.slice())
+    if (length <= bound + 1) held.push(bytes.slice())
   }
   const take = (torn: boolean): FileLine => {
-    const text = length - (torn ? 0 : 1) > lineBound ? undefined : new TextDecoder().decode(Buffer.concat(held)).replace(/\n$/, '')
+    const text = length - (torn ? 0 : 1) > bound ? undefined : new TextDecoder().decode(Buffer.concat(held)).replace(/\n$/, '')
     const line = { from, end: position, text, torn }
     held = []
     length = 0

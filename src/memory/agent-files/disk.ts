@@ -14,14 +14,14 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
-  readSync,
   renameSync,
   rmSync,
   statSync,
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { errnoOf, errorText, hasCode } from '../../kit/errors.ts'
+import { atEnd, errnoOf, errorText, hasCode } from '../../kit/errors.ts'
+import { endsTorn } from './bounded-read.ts'
 
 /** Each may throw errno errors. */
 export type Disk = {
@@ -57,11 +57,8 @@ export const realDisk: Disk = {
   remove: (path) => rmSync(path, { force: true }),
   syncFolder: (path) => {
     const folder = openSync(path, O_RDONLY)
-    try {
-      fsyncSync(folder)
-    } finally {
-      closeSync(folder)
-    }
+    using _end = atEnd(() => closeSync(folder))
+    fsyncSync(folder)
   },
 }
 
@@ -77,12 +74,9 @@ export function writeAll(disk: Disk, file: number, bytes: Uint8Array, position?:
 /** Writes these bytes to `path`, replacing its content, and syncs; an existing file's mode stays. */
 export function writeFile(disk: Disk, path: string, bytes: Uint8Array, mode = modeOf(path)): void {
   const file = disk.create(path, mode)
-  try {
-    writeAll(disk, file, bytes)
-    disk.sync(file)
-  } finally {
-    disk.close(file)
-  }
+  using _end = atEnd(() => disk.close(file))
+  writeAll(disk, file, bytes)
+  disk.sync(file)
 }
 
 /**
@@ -125,13 +119,12 @@ const toAppend = O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_NOFOLLO
  */
 export function appendText(path: string, text: string): void {
   const file = openMade(path, toAppend)
-  try {
-    const bytes = new TextEncoder().encode(`${endsTorn(file, path) ? '\n' : ''}${text}`)
-    const written = writeSync(file, bytes)
-    if (written < bytes.length) throw trouble('ENOSPC', path, `only ${written} of ${bytes.length} bytes were written`)
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  const found = fstatSync(file)
+  if (!found.isFile()) throw trouble('EINVAL', path, 'is not a regular file')
+  const bytes = new TextEncoder().encode(`${endsTorn(file, found.size) ? '\n' : ''}${text}`)
+  const written = writeSync(file, bytes)
+  if (written < bytes.length) throw trouble('ENOSPC', path, `only ${written} of ${bytes.length} bytes were written`)
 }
 
 /** Creates the file (0600) and its folder (0700) when absent. @throws errno errors */
@@ -143,13 +136,6 @@ export function openMade(path: string, flags: number): number {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     return openSync(path, flags, 0o600)
   }
-}
-
-function endsTorn(file: number, path: string): boolean {
-  const found = fstatSync(file)
-  if (!found.isFile()) throw trouble('EINVAL', path, 'is not a regular file')
-  const last = new Uint8Array(1)
-  return found.size > 0 && readSync(file, last, 0, 1, found.size - 1) === 1 && last[0] !== 10
 }
 
 function trouble(code: string, path: string, what: string): Error {

@@ -1,9 +1,22 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { appendText, nextNumber } from './disk.ts'
+import { freshMark, read } from './file-mark.ts'
 import {
   appendSession,
   appendTrace,
@@ -50,6 +63,24 @@ describe('a session', () => {
     Bun.spawnSync(['mkfifo', fifo])
     expect(() => appendText(fifo, 'x\n')).toThrow('is not a regular file')
     expect(() => loadSession(fifo)).toThrow('is not a regular file')
+  })
+
+  test('a line of more than 64 MiB is named, and the one after it is read', () => {
+    appendSession(file, [{ role: 'user', content: 'one' }], at)
+    truncateSync(file, 65 * 1024 * 1024)
+    appendFileSync(file, '\n')
+    appendSession(file, [{ role: 'user', content: 'two' }], at)
+    const { entries, unreadable } = loadSession(file)
+    expect(entries.map(({ content }) => content)).toEqual(['one', 'two'])
+    expect(unreadable).toEqual([2])
+  })
+
+  test('a link to a file of somebody else is not read for what other programs wrote', () => {
+    const outside = join(folder, 'outside.jsonl')
+    writeFileSync(outside, 'not ours\n')
+    symlinkSync(outside, join(folder, 'link.jsonl'))
+    expect(() => read(join(folder, 'link.jsonl'), freshMark)).toThrow('ELOOP')
+    expect(read(outside, freshMark)).toMatchObject({ size: 9, replaced: false })
   })
 
   test('is exactly the lines that jq expects, private, and whatever was said comes back', () => {

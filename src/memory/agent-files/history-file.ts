@@ -2,8 +2,7 @@
 
 import { atEnd, unlessMissing } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
-import { sha256 } from '../../kit/sha256.ts'
-import { type ByteRange, bytesOf, linesOf, withFile } from './bounded-read.ts'
+import { type ByteRange, endsTorn, linesOf, tailOf, withFile } from './bounded-read.ts'
 import type { Disk } from './disk.ts'
 
 export type Pair = { readonly user: string; readonly assistant: string }
@@ -48,10 +47,6 @@ export function readHistory(path: string, keep: number, before?: PairHistory): P
     }),
   )
   return read ?? scan(-1, { from: 0, to: 0 }, { keep })
-}
-
-function tailOf(file: number, size: number): string {
-  return sha256(size === 0 ? '' : bytesOf(file, { from: Math.max(0, size - 256), to: size }))
 }
 
 function scan(file: number, range: ByteRange, { keep, before }: { readonly keep: number; readonly before?: PairHistory }): PairHistory {
@@ -121,18 +116,11 @@ export function messageLine(message: { readonly role: string; readonly content: 
 export function appendPair(disk: Disk, path: string, { user, assistant }: Pair): void {
   const file = disk.open(path, 'append')
   using _end = atEnd(() => disk.close(file))
-  const { size, torn } = endOf(path)
+  const { size, torn } = withFile(path, (read, size) => ({ size, torn: endsTorn(read, size) }))
   const lines = `${messageLine({ role: 'user', content: user })}\n${messageLine({ role: 'assistant', content: assistant })}\n`
   const bytes = Buffer.from(torn ? `\n${lines}` : lines)
   const count = disk.write(file, bytes)
   if (count === bytes.length) return
   disk.truncate(file, size)
   throw Object.assign(new Error(`ENOSPC: no space left on device, write '${path}'`), { code: 'ENOSPC' })
-}
-
-function endOf(path: string): { readonly size: number; readonly torn: boolean } {
-  return withFile(path, (file, size) => {
-    const [last] = size === 0 ? [] : [...linesOf(file, { from: size - 1, to: size })]
-    return { size, torn: last?.torn ?? false }
-  })
 }

@@ -1,11 +1,11 @@
 /** Replaces an agent's summary and history together: after a crash at any step, both are old or both are new. */
 
-import { existsSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { atEnd, unlessMissing } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
 import type { FolderPaths } from './agent-folder.ts'
-import { bytesOf, digestOf, linesOf, piecesOf, readText, withFile } from './bounded-read.ts'
+import { bytesOf, digestOf, endsTorn, linesOf, piecesOf, readText, withFile } from './bounded-read.ts'
 import { type Disk, modeOf, replaceFile, writeAll, writeFile } from './disk.ts'
 
 /** The result of a compaction that a crash interrupted. */
@@ -131,12 +131,8 @@ function append(disk: Disk, path: string, bytes: Uint8Array): void {
 function enter(disk: Disk, { log }: FolderPaths, { record }: Marker): void {
   const last = lastRecord(log)
   if (last && JSON.stringify(last) === JSON.stringify(record)) return
-  const torn = existsSync(log) && statSync(log).size > 0 && !endsLine(log)
+  const torn = unlessMissing(() => withFile(log, endsTorn))
   append(disk, log, Buffer.from(`${torn ? '\n' : ''}${JSON.stringify(record)}\n`))
-}
-
-function endsLine(path: string): boolean {
-  return withFile(path, (file, size) => [...linesOf(file, { from: size - 1, to: size })].every(({ torn }) => !torn))
 }
 
 /**

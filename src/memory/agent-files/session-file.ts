@@ -3,23 +3,11 @@
  * the pointer to the conversation that the session continues.
  */
 
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  readSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, ftruncateSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { unlessMissing } from '../../kit/errors.ts'
+import { atEnd, unlessMissing } from '../../kit/errors.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
-import { createLineSplitter, type Line } from '../../kit/lines.ts'
+import { linesOf, openRegular } from './bounded-read.ts'
 import { appendText, openMade, timestamp } from './disk.ts'
 
 /** `ts` is ISO 8601 in UTC, to the second; '' where a line has none. */
@@ -99,34 +87,14 @@ const maxLineBytes = 64 * 1024 * 1024
  * @throws errno errors
  */
 function* jsonLines(path: string): Generator<JsonLine> {
-  let number = 0
-  for (const line of textLines(path)) {
-    number += 1
-    if (!line.ok) yield { number, value: undefined }
-    else if (line.text.trim() !== '') yield { number, value: parseJson(line.text) }
-  }
-}
-
-function* textLines(path: string): Generator<Line> {
-  const file = openToRead(path)
+  const file = unlessMissing(() => openRegular(path))
   if (file === undefined) return
-  try {
-    const splitter = createLineSplitter(maxLineBytes)
-    const buffer = new Uint8Array(65_536)
-    for (let count = readSync(file, buffer); count > 0; count = readSync(file, buffer)) yield* splitter.push(buffer.subarray(0, count))
-    const last = splitter.end()
-    if (last) yield last
-  } finally {
-    closeSync(file)
+  using _end = atEnd(() => closeSync(file))
+  let number = 0
+  for (const { text } of linesOf(file, { from: 0, to: Number.MAX_SAFE_INTEGER }, maxLineBytes)) {
+    number += 1
+    if (text?.trim() !== '') yield { number, value: parseJson(text ?? '') }
   }
-}
-
-/** Refuses FIFOs and devices, because reading them might never end. */
-function openToRead(path: string): number | undefined {
-  const file = unlessMissing(() => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK))
-  if (file === undefined || fstatSync(file).isFile()) return file
-  closeSync(file)
-  throw Object.assign(new Error(`EINVAL: "${path}" is not a regular file`), { code: 'EINVAL', path, errno: 0, syscall: 'read' })
 }
 
 /** A line of an agent's log, agent.jsonl. */
@@ -155,14 +123,11 @@ export function readPointer(path: string): string | undefined {
 export function writePointer(path: string, id: string): void {
   const { O_RDWR, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
   const file = openMade(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK)
-  try {
-    const bytes = new TextEncoder().encode(`${id}\n`)
-    if (writeSync(file, bytes, 0, bytes.length, 0) < bytes.length)
-      throw Object.assign(new Error(`"${path}": the disk is full`), { code: 'ENOSPC' })
-    if (fstatSync(file).size > bytes.length) ftruncateSync(file, bytes.length)
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  const bytes = new TextEncoder().encode(`${id}\n`)
+  if (writeSync(file, bytes, 0, bytes.length, 0) < bytes.length)
+    throw Object.assign(new Error(`"${path}": the disk is full`), { code: 'ENOSPC' })
+  if (fstatSync(file).size > bytes.length) ftruncateSync(file, bytes.length)
 }
 
 export function forgetPointer(path: string): void {

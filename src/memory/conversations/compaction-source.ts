@@ -45,12 +45,10 @@ function conversationStore(store: Store, of: SummaryScope): CompactionStore<RunP
       const rows = store.sql<Failures, [string]>('SELECT count, at, message FROM summary_failures WHERE conversation_id = ?')
       return rows.get(conversationId) ?? undefined
     },
-    failed: ({ count, at, message }) =>
-      void store
-        .sql<never, [string, number, number, string]>(
-          'INSERT OR REPLACE INTO summary_failures(conversation_id, count, at, message) VALUES (?, ?, ?, ?)',
-        )
-        .run(conversationId, count, at, of.redact(message)),
+    failed({ count, at, message }) {
+      const put = 'INSERT OR REPLACE INTO summary_failures(conversation_id, count, at, message) VALUES (?, ?, ?, ?)'
+      store.run(put, conversationId, count, at, of.redact(message))
+    },
     commit: (portion, answer) => store.write(() => commit(store, { portion, answer: { ...answer, text: of.redact(answer.text) } })),
   }
 }
@@ -160,6 +158,6 @@ function commit(store: Store, { portion: { summary }, answer }: { readonly porti
   if (after === undefined || upTo === undefined) return false
   if (sourceDigest(store, conversationId, { after, upTo }) !== summary.sourceDigest) return false
   addSummary(store, { ...summary, ...answer })
-  store.sql<never, [string]>('DELETE FROM summary_failures WHERE conversation_id = ?').run(conversationId)
+  store.run('DELETE FROM summary_failures WHERE conversation_id = ?', conversationId)
   return true
 }

@@ -45,7 +45,7 @@ export function createConversations(store: Store) {
     /** Call it inside a transaction. */
     rename(conversationId: string, title: string): void {
       const put = 'INSERT INTO conversation_titles VALUES (?, ?) ON CONFLICT DO UPDATE SET title = excluded.title'
-      store.sql<never, [string, string]>(put).run(conversationId, title)
+      store.run(put, conversationId, title)
     },
     /** Returns all rows, oldest first; none for an unknown conversation. */
     show: (conversationId: string): Turn[] => store.sql<TurnRow, [string]>(rowsOfOne).all(conversationId).map(turnOfRow),
@@ -86,11 +86,7 @@ type EntryPosition = { readonly seq: number; readonly at: number }
 
 /** Inserts values as `turnValues` returns them. */
 export function insertValues(store: Store, values: readonly (string | number | null)[]) {
-  return store
-    .sql<never, (string | number | null)[]>(
-      `INSERT INTO turns(journal_seq, run_id, ${turnColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    )
-    .run(...values)
+  return store.run(`INSERT INTO turns(journal_seq, run_id, ${turnColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, ...values)
 }
 
 /** Returns journal_seq, run_id, and the columns of `turnColumns`, as stored in the table. */
@@ -128,12 +124,9 @@ export function enter(store: Store, turn: TurnLine, place: EntryPosition): void 
 export const lineColumns = 'started, updated, turns, title, last_seq AS lastSeq'
 
 export function insertLine(store: Store, id: string, { started, updated, turns, title, lastSeq }: ConversationLine): void {
-  store
-    .sql<never, [string, number, number, number, string, number]>(
-      `INSERT INTO conversations(conversation_id, started, updated, turns, title, last_seq) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-       ON CONFLICT DO UPDATE SET updated = ?3, turns = ?4, title = ?5, last_seq = ?6`,
-    )
-    .run(id, started, updated, turns, title, lastSeq)
+  const insert = `INSERT INTO conversations(conversation_id, started, updated, turns, title, last_seq) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+       ON CONFLICT DO UPDATE SET updated = ?3, turns = ?4, title = ?5, last_seq = ?6`
+  store.run(insert, id, started, updated, turns, title, lastSeq)
 }
 
 export function turnOfRow({

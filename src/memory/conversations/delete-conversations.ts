@@ -1,5 +1,6 @@
 /** Deletes conversations, one or all, so that nothing of their words is left in the file; receipts stay. */
 
+import { attempt, succeeds } from '../../kit/errors.ts'
 import { homeRun, unfinishedRuns } from '../journal/journal.ts'
 import { isAlive } from '../journal/process-owner.ts'
 import { spentOfRun } from '../journal/spent-of-run.ts'
@@ -55,7 +56,7 @@ function forget(store: Store, underWay: readonly string[], last: number): void {
   const others = 'run_id NOT IN (SELECT value FROM json_each(?))'
   // A trigger keeps the usage of a deleted run; of a run without an end only the journal knows it.
   for (const { runId } of store.sql<{ runId: string }, []>('SELECT run_id AS runId FROM runs WHERE ended IS NULL').all())
-    store.sql<never, [string, string]>('UPDATE runs SET spent = ? WHERE run_id = ?').run(spentOfRun(store, runId), runId)
+    store.run('UPDATE runs SET spent = ? WHERE run_id = ?', spentOfRun(store, runId), runId)
   for (const rows of [
     `turns WHERE ${others}`,
     `journal WHERE ${others} AND seq <> ${last}`,
@@ -63,7 +64,7 @@ function forget(store: Store, underWay: readonly string[], last: number): void {
     `runs WHERE ${others} AND run_id NOT IN (SELECT run_id FROM intents)`,
     `unprojected WHERE ${others}`,
   ])
-    store.sql<never, [string]>(`DELETE FROM ${rows}`).run(JSON.stringify(underWay))
+    store.run(`DELETE FROM ${rows}`, JSON.stringify(underWay))
   store.script(
     `DELETE FROM conversations; DELETE FROM conversation_titles; DELETE FROM outbox; DELETE FROM read_labels; DELETE FROM summaries; DELETE FROM summary_failures;
      DELETE FROM replies; DELETE FROM token_conversations WHERE conversation_id NOT IN (SELECT conversation_id FROM runs);
@@ -75,12 +76,8 @@ function forget(store: Store, underWay: readonly string[], last: number): void {
 }
 
 function shrink(store: Store): boolean {
-  try {
-    store.script('VACUUM')
-    return store.sql<{ busy: number }, []>('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 0
-  } catch {
-    return false
-  }
+  if (!succeeds(() => store.script('VACUUM'))) return false
+  return attempt(() => store.sql<{ busy: number }, []>('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy) === 0
 }
 
 /** `receipts`: the ids that the deleted entries name, oldest first; those receipts stay. */
@@ -118,7 +115,7 @@ export function deleteConversation(store: Store, conversationId: string, leave: 
       `unprojected WHERE run_id IN (${runsOfIt})`,
       ...ofConversation.map((table) => `${table} WHERE conversation_id = ?`),
     ])
-      store.sql<never, [string]>(`DELETE FROM ${rows}`).run(conversationId)
+      store.run(`DELETE FROM ${rows}`, conversationId)
     return { ok: true, deleted }
   })
   store.script('PRAGMA wal_checkpoint(TRUNCATE)')
@@ -155,19 +152,14 @@ function receiptsOf(store: Store, conversationId: string): string[] {
 /** The index has no text of its own: a row is removed from it with the text that it was made of. */
 function forgetTurns(store: Store, conversationId: string): void {
   const those = `turns WHERE run_id IN (${runsOfIt})`
-  store
-    .sql<never, [string]>(`INSERT INTO turns_fts(turns_fts, rowid, content) SELECT 'delete', id, content FROM ${those}`)
-    .run(conversationId)
-  store.sql<never, [string]>(`DELETE FROM ${those}`).run(conversationId)
+  store.run(`INSERT INTO turns_fts(turns_fts, rowid, content) SELECT 'delete', id, content FROM ${those}`, conversationId)
+  store.run(`DELETE FROM ${those}`, conversationId)
 }
 
 /** The files of its agents keep their lines, which the journal can no longer produce. */
 function settleFiles(store: Store, conversationId: string): void {
   const folders = `SELECT agent ->> 'folder' FROM runs WHERE conversation_id = ? AND agent IS NOT NULL`
-  store
-    .sql<never, [string]>(
-      `UPDATE agent_files SET base = bytes, base_sha256 = '', since = (SELECT coalesce(max(seq), 0) FROM journal), open = '{}'
-       WHERE folder IN (${folders})`,
-    )
-    .run(conversationId)
+  const update = `UPDATE agent_files SET base = bytes, base_sha256 = '', since = (SELECT coalesce(max(seq), 0) FROM journal), open = '{}'
+       WHERE folder IN (${folders})`
+  store.run(update, conversationId)
 }

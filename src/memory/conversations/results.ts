@@ -28,7 +28,7 @@ function removeBeyond(store: Store, mostBytes: number): void {
   let sum = 0
   for (const { rowid, size } of rows) {
     sum += size
-    if (sum > mostBytes) store.sql<never, [number]>('DELETE FROM results WHERE rowid = ?').run(rowid)
+    if (sum > mostBytes) store.run('DELETE FROM results WHERE rowid = ?', rowid)
   }
 }
 
@@ -39,9 +39,8 @@ export function createResults(store: Store) {
     keep({ runId, callId, conversationId, text }: WholeResult, at: number, mostBytes: number): void {
       const packed = Bun.zstdCompressSync(text)
       store.write(() => {
-        store
-          .sql<never, [string, string, string, number, number, Uint8Array]>('INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?)')
-          .run(runId, callId, conversationId, at, Buffer.byteLength(text), packed)
+        const insert = 'INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?)'
+        store.run(insert, runId, callId, conversationId, at, Buffer.byteLength(text), packed)
         removeBeyond(store, mostBytes)
       })
     },
@@ -65,7 +64,7 @@ export function createResults(store: Store) {
       const copy = `INSERT OR IGNORE INTO results SELECT ?2, call_id, ?2, ?3, bytes, packed FROM results
         WHERE run_id = ?1 AND call_id IN (SELECT value FROM json_each(?4))`
       store.write(() => {
-        store.sql<never, [string, string, number, string]>(copy).run(from, to, at, JSON.stringify(digests))
+        store.run(copy, from, to, at, JSON.stringify(digests))
         removeBeyond(store, mostBytes)
       })
     },

@@ -34,12 +34,9 @@ export function latestSummary(store: Store, conversationId: string): Summary | u
 
 export function addSummary(store: Store, summary: Summary): void {
   const { conversationId, through, turns, text, sourceDigest, previousDigest, model, at } = summary
-  store
-    .sql<never, (string | number)[]>(
-      `INSERT INTO summaries(conversation_id, through_position, turns, text, source_digest, previous_digest, model, at, digest)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    )
-    .run(conversationId, through, turns, text, sourceDigest, previousDigest, model, at, hashJson(plain(summary)))
+  const insert = `INSERT INTO summaries(conversation_id, through_position, turns, text, source_digest, previous_digest, model, at, digest)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  store.run(insert, conversationId, through, turns, text, sourceDigest, previousDigest, model, at, hashJson(plain(summary)))
 }
 
 /** Returns the position that orders the runs of a conversation; 0 comes before all. Undefined when the journal has no such entry. */
@@ -104,7 +101,7 @@ function wrong({ id, conversationId }: SummaryRow, what: string): WrongSummary {
 export function dropDisproved(store: Store): void {
   for (let found = disprovedSummary(store); found; found = disprovedSummary(store)) {
     const onward = 'DELETE FROM summaries WHERE id >= ?1 AND conversation_id = (SELECT conversation_id FROM summaries WHERE id = ?1)'
-    store.sql<never, [number]>(onward).run(found.id)
+    store.run(onward, found.id)
   }
 }
 

@@ -61,6 +61,8 @@ const intentColumns =
  */
 export const unfinishedRuns = 'SELECT run_id FROM runs WHERE ended IS NULL UNION ALL SELECT run_id FROM intents'
 
+const insertEntry = 'INSERT INTO journal(run_id, kind, type, at, body, digest) VALUES (?, ?, ?, ?, ?, ?)'
+
 export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly seq: number; readonly at: number }) => void) {
   const owner = thisProcess()
 
@@ -70,11 +72,8 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
     return store.write(() => {
       const last = lastOf(run.runId)
       if (last === null) insertRun(run, at)
-      const { lastInsertRowid } = store
-        .sql<never, [string, string, string, number, string, string]>(
-          'INSERT INTO journal(run_id, kind, type, at, body, digest) VALUES (?, ?, ?, ?, ?, ?)',
-        )
-        .run(run.runId, kind, type, at, text, digestOf(run.runId, last?.digest ?? null, { kind, type, at, body: text }))
+      const digest = digestOf(run.runId, last?.digest ?? null, { kind, type, at, body: text })
+      const { lastInsertRowid } = store.run(insertEntry, run.runId, kind, type, at, text, digest)
       const seq = Number(lastInsertRowid)
       const turn = turnOf(run, { kind, type, at, body }, (callId) => openIntent(run.runId, callId)?.tool)
       if (turn) addTurn(turn, { seq, at })
@@ -92,12 +91,9 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   function insertRun(run: RunIdentity, at: number): void {
     const { runId, conversationId, turnId, provider, model, channel, folder, agent, token } = run
     const optional = [folder ?? null, agent ? agentText(store.path, agent) : null, token ?? null]
-    store
-      .sql<never, (string | number | null)[]>(
-        `INSERT OR IGNORE INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started, folder, agent, token)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      )
-      .run(runId, conversationId, turnId, provider, model, channel, owner, at, ...optional)
+    const insert = `INSERT OR IGNORE INTO runs(run_id, conversation_id, turn_id, provider, model, channel, owner, started, folder,
+         agent, token) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+    store.run(insert, runId, conversationId, turnId, provider, model, channel, owner, at, ...optional)
   }
 
   /** Returns the number of the newest entry, 0 without any. */
@@ -178,31 +174,26 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
   }
 
   function begin({ runId, callId, tool, risk, argsHash, approval, sandbox, receiptsBefore }: OpenIntent): void {
-    store
-      .sql<never, [string, string, string, string, string, string | null, string | null, number]>(
-        'INSERT INTO intents(run_id, call_id, tool, risk, args_hash, approval, sandbox, receipts_before) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-      )
-      .run(runId, callId, tool, risk, argsHash, approval, sandbox, receiptsBefore)
+    const insert =
+      'INSERT INTO intents(run_id, call_id, tool, risk, args_hash, approval, sandbox, receipts_before) VALUES (?, ?, ?, ?, ?, ?, ?, ?)'
+    store.run(insert, runId, callId, tool, risk, argsHash, approval, sandbox, receiptsBefore)
   }
 
   /** Stores the person who approved the changes of an act. */
   function approve(runId: string, callId: string, by: string): void {
-    store.sql<never, [string, string, string]>('UPDATE intents SET approval = ? WHERE run_id = ? AND call_id = ?').run(by, runId, callId)
+    store.run('UPDATE intents SET approval = ? WHERE run_id = ? AND call_id = ?', by, runId, callId)
   }
 
   function settle(runId: string, callId: string): void {
-    store.sql<never, [string, string]>('DELETE FROM intents WHERE run_id = ? AND call_id = ?').run(runId, callId)
+    store.run('DELETE FROM intents WHERE run_id = ? AND call_id = ?', runId, callId)
   }
 
   function end(
     runId: string,
     { at, code, message, digest }: Pick<RunRecord, 'digest'> & { at: number; code: string; message: string },
   ): void {
-    store
-      .sql<never, [number, string, string, string | null, string, string]>(
-        'UPDATE runs SET ended = ?, code = ?, message = ?, digest = ?, spent = ? WHERE run_id = ? AND ended IS NULL',
-      )
-      .run(at, code, message, digest, spentOfRun(store, runId), runId)
+    const update = 'UPDATE runs SET ended = ?, code = ?, message = ?, digest = ?, spent = ? WHERE run_id = ? AND ended IS NULL'
+    store.run(update, at, code, message, digest, spentOfRun(store, runId), runId)
   }
 
   /** Tells whether the journal has entries of this run; they may have been cleared. */
@@ -237,7 +228,7 @@ export function createJournal(store: Store, addTurn: (turn: Turn, at: { readonly
 
   /** Deletes the row of a run without journal entries. */
   function forget(runId: string): void {
-    store.sql<never, [string]>('DELETE FROM runs WHERE run_id = ?').run(runId)
+    store.run('DELETE FROM runs WHERE run_id = ?', runId)
   }
 
   return {
@@ -279,8 +270,8 @@ export function createReadLabels(store: Store) {
   return {
     /** Call it in the transaction that journals the beginning of the call. */
     keep(conversationId: string, labels: readonly Label[]): void {
-      const put = store.sql<never, [string, Label]>('INSERT OR IGNORE INTO read_labels VALUES (?, ?)')
-      for (const label of labels) if (label !== 'sends') put.run(conversationId, label)
+      const put = 'INSERT OR IGNORE INTO read_labels VALUES (?, ?)'
+      for (const label of labels) if (label !== 'sends') store.run(put, conversationId, label)
     },
     of: (conversationId: string) =>
       store
@@ -326,11 +317,8 @@ export function noteInHome(store: Store, now: Clock, type: string, body: unknown
   const last = store
     .sql<{ digest: string | null }, [string]>('SELECT digest FROM journal WHERE run_id = ? ORDER BY seq DESC LIMIT 1')
     .get(homeRun)
-  const { lastInsertRowid } = store
-    .sql<never, [string, string, string, number, string, string]>(
-      'INSERT INTO journal(run_id, kind, type, at, body, digest) VALUES (?, ?, ?, ?, ?, ?)',
-    )
-    .run(homeRun, 'note', type, at, text, digestOf(homeRun, last?.digest ?? null, { kind: 'note', type, at, body: text }))
+  const digest = digestOf(homeRun, last?.digest ?? null, { kind: 'note', type, at, body: text })
+  const { lastInsertRowid } = store.run(insertEntry, homeRun, 'note', type, at, text, digest)
   return Number(lastInsertRowid)
 }
 

@@ -119,5 +119,5 @@ type NewSeal = { readonly entries: number; readonly digest: string; readonly sea
 function put(store: Store, run: EndedRun, { entries, digest, seal }: NewSeal): void {
   const sealed = seal(sealedText(run, entries, digest))
   if (sealed === undefined) return
-  store.sql<never, [string, number, string]>('UPDATE runs SET seal = ?, entries = ? WHERE run_id = ?').run(sealed, entries, run.runId)
+  store.run('UPDATE runs SET seal = ?, entries = ? WHERE run_id = ?', sealed, entries, run.runId)
 }

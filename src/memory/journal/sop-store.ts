@@ -67,12 +67,11 @@ export function createSopStore(store: Store, now: Clock) {
 
   function add(run: Omit<SopRunRow, 'state' | 'why' | 'started' | 'ended' | 'code' | 'outputs'>, text: string): void {
     const columns = 'id, name, digest, workspace, inputs, started_by, state, why, owner, started, channel, recipient'
-    const insert = sql<never, (string | number | null)[]>(
-      `INSERT INTO sop_runs(${columns}) VALUES (?, ?, ?, ?, ?, ?, 'running', '', ?, ?, ?, ?)`,
-    )
+    const insert = `INSERT INTO sop_runs(${columns}) VALUES (?, ?, ?, ?, ?, ?, 'running', '', ?, ?, ?, ?)`
     write(() => {
-      sql<never, [string, string]>('INSERT OR IGNORE INTO sop_versions VALUES (?, ?)').run(run.digest, text)
-      insert.run(
+      store.run('INSERT OR IGNORE INTO sop_versions VALUES (?, ?)', run.digest, text)
+      store.run(
+        insert,
         ...[run.id, run.name, run.digest, run.workspace, JSON.stringify(run.inputs), run.startedBy],
         ...[run.owner, now(), run.channel, run.recipient],
       )
@@ -84,10 +83,8 @@ export function createSopStore(store: Store, now: Clock) {
   function setState(id: string, state: SopState, { why = '', owner = '', code = '', outputs = {} } = {}): void {
     write(() => {
       const isOver = state === 'done' || state === 'failed' || state === 'cancelled'
-      const update = sql<never, (string | number | null)[]>(
-        'UPDATE sop_runs SET state = ?, why = ?, owner = ?, ended = ?, code = ?, outputs = ? WHERE id = ? AND ended IS NULL',
-      )
-      const { changes } = update.run(state, why, owner, isOver ? now() : null, code, JSON.stringify(outputs), id)
+      const update = 'UPDATE sop_runs SET state = ?, why = ?, owner = ?, ended = ?, code = ?, outputs = ? WHERE id = ? AND ended IS NULL'
+      const { changes } = store.run(update, state, why, owner, isOver ? now() : null, code, JSON.stringify(outputs), id)
       if (changes > 0) noteInHome(store, now, 'sop.changed', { id, state })
     })
   }
@@ -118,21 +115,21 @@ export function createSopStore(store: Store, now: Clock) {
   return { find, add, setState, take, ...createStepTable(store), ...createRunList(store, now, rowOf), later, transaction: write }
 }
 
-function createStepTable({ sql, write }: Store) {
+function createStepTable({ sql, run, write }: Store) {
   return {
     /** In the order of their ends; those that have not ended come last. */
     steps: (id: string) =>
       sql<SopStepRow, [string]>(`SELECT ${stepColumns} FROM sop_steps WHERE run_id = ? ORDER BY place IS NULL, place`).all(id),
     putStep(id: string, row: SopStepRow): void {
       const { step, attempt, state, place, output, why, conversationId, question, code } = row
-      const put = sql<never, (string | number | null)[]>('INSERT OR REPLACE INTO sop_steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)')
-      write(() => void put.run(id, step, attempt, state, place, output, why, conversationId, question, code))
+      const put = 'INSERT OR REPLACE INTO sop_steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
+      write(() => void run(put, id, step, attempt, state, place, output, why, conversationId, question, code))
     },
   }
 }
 
 /** Lists runs: for a person, and for a process that stays. */
-function createRunList({ sql, write }: Store, now: Clock, rowOf: (row: StoredRun) => SopRunRow) {
+function createRunList({ sql, run, write }: Store, now: Clock, rowOf: (row: StoredRun) => SopRunRow) {
   return {
     textOf: (digest: string) => sql<{ text: string }, [string]>('SELECT text FROM sop_versions WHERE digest = ?').get(digest)?.text,
     /** Returns the runs that have not ended, newest first. */
@@ -159,8 +156,7 @@ function createRunList({ sql, write }: Store, now: Clock, rowOf: (row: StoredRun
       sql<{ id: string; notified: string }, [string]>(
         `SELECT id, notified FROM sop_runs WHERE channel IN (SELECT value FROM json_each(?)) AND channel IS NOT NULL AND notified <> 'end'`,
       ).all(JSON.stringify(channels)),
-    setNotified: (id: string, notified: string) =>
-      write(() => void sql<never, [string, string]>('UPDATE sop_runs SET notified = ? WHERE id = ?').run(notified, id)),
+    setNotified: (id: string, notified: string) => write(() => void run('UPDATE sop_runs SET notified = ? WHERE id = ?', notified, id)),
     /** Changes whenever this or another process has written to the database. */
     version() {
       const [own, others] = [

@@ -1,6 +1,6 @@
 /** Compares the conversation tables row by row with the rows rebuilt from the journal. */
 
-import { atEnd, attempt, hasCode } from '../../kit/errors.ts'
+import { atEnd, attempt, unlessCode } from '../../kit/errors.ts'
 import { canonical } from '../../kit/json.ts'
 import type { RunIdentity } from '../../runtime/port.ts'
 import { type ConversationLine, catchUp, enterLine, lineColumns, turnColumns, turnValues } from '../conversations/conversations.ts'
@@ -110,14 +110,9 @@ function differenceInWords(store: Store): string | undefined {
 }
 
 function isSound(store: Store): boolean {
-  try {
-    // Rank 1 compares the index with the table of texts.
-    store.script(`INSERT INTO turns_fts(turns_fts, rank) VALUES ('integrity-check', 1)`)
-    return true
-  } catch (error) {
-    if (hasCode(error, 'SQLITE_CORRUPT_VTAB')) return false
-    throw error
-  }
+  // Rank 1 compares the index with the table of texts.
+  const check = `INSERT INTO turns_fts(turns_fts, rank) VALUES ('integrity-check', 1)`
+  return unlessCode(['SQLITE_CORRUPT_VTAB'], () => store.script(check) ?? true) ?? false
 }
 
 const terms = `SELECT term, doc, "offset" FROM temp.terms`

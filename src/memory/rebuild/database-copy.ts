@@ -20,14 +20,12 @@ export function createDatabaseCopies(store: Store): DatabaseCopies {
   const { sql, write } = store
   return {
     pointers: () => allPointers(store),
-    copyTo: (path) => void sql<never, [string]>('VACUUM INTO ?').run(path),
+    copyTo: (path) => void store.run('VACUUM INTO ?', path),
     marks: () => sql<AgentFileMark, []>(`SELECT folder, file, bytes FROM agent_files WHERE folder <> ''`).all(),
     moveAgents(from, to) {
       write(() => {
-        for (const table of ['agent_files', 'unprojected'])
-          sql<never, [string, string, string]>(
-            `UPDATE ${table} SET folder = ?1 || substr(folder, length(?2) + 1) WHERE substr(folder, 1, length(?3)) = ?3`,
-          ).run(to, from, `${from}/`)
+        const update = 'SET folder = ?1 || substr(folder, length(?2) + 1) WHERE substr(folder, 1, length(?3)) = ?3'
+        for (const table of ['agent_files', 'unprojected']) store.run(`UPDATE ${table} ${update}`, to, from, `${from}/`)
       })
     },
   }

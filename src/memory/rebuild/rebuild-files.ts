@@ -1,12 +1,11 @@
 /** Checks the files of agents, and the pointers to their conversations, against the journal, or rebuilds them from it. */
 
-import { closeSync, fstatSync, mkdirSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { atEnd } from '../../kit/errors.ts'
 import { type AgentFile, agentFiles, fileNames } from '../agent-files/agent-paths.ts'
-import { bytesOf, digestOf, linesOf } from '../agent-files/bounded-read.ts'
+import { bytesOf, digestOf, linesOf, withOwnFile } from '../agent-files/bounded-read.ts'
 import { catchDiskError, realDisk, replaceFile } from '../agent-files/disk.ts'
-import { type FileMark, freshMark, openOwn, tailAt } from '../agent-files/file-mark.ts'
+import { type FileMark, freshMark, tailAt } from '../agent-files/file-mark.ts'
 import { forgetPointer, readPointer, writePointer } from '../agent-files/session-file.ts'
 import { createFileMarks, type PendingRun } from '../file-marks.ts'
 import { folderOfKey } from '../journal/journal.ts'
@@ -151,23 +150,16 @@ function isAfterMark({ seq, runId, number, foreign }: JournalLine, { since, open
 
 function baseOf(path: string, { base, baseSha256 }: FileMark): { readonly ok: boolean; readonly message: string } {
   if (base === 0) return { ok: true, message: '' }
-  const file = openOwn(path)
-  if (file === undefined) return { ok: false, message: 'it is gone' }
-  const { size } = fstatSync(file)
-  closeSync(file)
+  const size = withOwnFile(path, (_, size) => size)
+  if (size === undefined) return { ok: false, message: 'it is gone' }
   if (size < base) return { ok: false, message: `it has ${size} bytes, but it had ${base}` }
   const isSame = baseSha256 === '' || digestOf(path, { from: 0, to: base }) === baseSha256
   return isSame ? { ok: true, message: '' } : { ok: false, message: `its first ${base} bytes are not as they were` }
 }
 
 function linesFrom(path: string, from: number): readonly { readonly text: string; readonly end: number }[] {
-  const file = openOwn(path)
-  if (file === undefined) return []
-  using _end = atEnd(() => closeSync(file))
-  const { size } = fstatSync(file)
-  return [...linesOf(file, { from: Math.min(from, size), to: size })].flatMap(({ text = '', end }) =>
-    text.trim() === '' ? [] : [{ text, end }],
-  )
+  const lines = withOwnFile(path, (file, size) => [...linesOf(file, { from: Math.min(from, size), to: size })]) ?? []
+  return lines.flatMap(({ text = '', end }) => (text.trim() === '' ? [] : [{ text, end }]))
 }
 
 /** Ignores the order, because concurrent processes may write lines in another order than the journal. */
@@ -206,11 +198,10 @@ function writeAnew(
 }
 
 function readEnds(path: string, base: number, from: number): readonly [Buffer, Buffer] {
-  const file = openOwn(path)
-  if (file === undefined) return [Buffer.alloc(0), Buffer.alloc(0)]
-  using _end = atEnd(() => closeSync(file))
-  const { size } = fstatSync(file)
-  return [bytesOf(file, { from: 0, to: base }), bytesOf(file, { from: Math.max(from, base), to: size })]
+  const ends = withOwnFile(path, (file, size) => {
+    return [bytesOf(file, { from: 0, to: base }), bytesOf(file, { from: Math.max(from, base), to: size })] as const
+  })
+  return ends ?? [Buffer.alloc(0), Buffer.alloc(0)]
 }
 
 /** `due` is undefined after a reset: then the file must not exist. */

@@ -43,9 +43,9 @@ const staleQuestion = '[I was restarted while a question of mine to you waited t
 const answers = 'SELECT seq, channel, address, text, reply_to AS replyTo, at, sent, why, failed FROM outbox'
 const latest = 'SELECT seq FROM outbox WHERE channel = ? AND failed = ? ORDER BY seq DESC LIMIT -1 OFFSET ?'
 
-export function createChannelStore({ sql, write }: Store) {
+export function createChannelStore({ sql, run: runNow, write }: Store) {
   const all = () => sql<TroubleRow, []>('SELECT channel, owner, state, why, since FROM channel_troubles ORDER BY channel').all()
-  const run = (text: string, ...values: (string | number | null)[]) => write(() => sql<never, typeof values>(text).run(...values))
+  const run = (text: string, ...values: (string | number | null)[]) => write(() => runNow(text, ...values))
   return {
     unsent: () => sql<UnsentAnswer, []>(`${answers} ORDER BY seq`).all(),
     /** Keeps an answer; of too many that wait for one channel the oldest fail. @returns its number */

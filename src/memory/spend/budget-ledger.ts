@@ -60,13 +60,9 @@ export function createBudgetLedger(store: Store, now: Clock) {
   const sum = sql<Amount, [string, string]>(
     'SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(micros), 0) AS micros FROM budget_charges WHERE scope = ? AND day >= ?',
   )
-  const add = sql<never, [string, string, number, number]>(
-    `INSERT INTO budget_charges VALUES (?, ?, ?, ?)
-     ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, micros = micros + excluded.micros`,
-  )
-  const insert = sql<never, (string | number)[]>(
-    'INSERT INTO budget_reservations(id, scopes, day, tokens, micros, owner, expires, payer) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-  )
+  const add = `INSERT INTO budget_charges VALUES (?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, micros = micros + excluded.micros`
+  const insert = 'INSERT INTO budget_reservations(id, scopes, day, tokens, micros, owner, expires, payer) VALUES (?, ?, ?, ?, ?, ?, ?, ?)'
   const all = sql<Reservation, []>('SELECT * FROM budget_reservations')
   const take = sql<Reservation, [string]>('DELETE FROM budget_reservations WHERE id = ? RETURNING *')
   const state = { swept: false }
@@ -85,9 +81,9 @@ export function createBudgetLedger(store: Store, now: Clock) {
       amount = { tokens: room(limit.tokens, charged.tokens, amount.tokens), micros: room(limit.micros, charged.micros, amount.micros) }
     }
     const scopes = limits.map(({ scope }) => scope)
-    for (const scope of scopes) add.run(scope, utcDay(at), amount.tokens, amount.micros)
+    for (const scope of scopes) store.run(add, scope, utcDay(at), amount.tokens, amount.micros)
     const { tokens, micros } = amount
-    insert.run(id, JSON.stringify(scopes), utcDay(at), tokens, micros, thisProcess(), expires, JSON.stringify(payer))
+    store.run(insert, id, JSON.stringify(scopes), utcDay(at), tokens, micros, thisProcess(), expires, JSON.stringify(payer))
     return { ok: true, amount }
   }
 
@@ -110,19 +106,18 @@ export function createBudgetLedger(store: Store, now: Clock) {
     if (!was) return false
     if (used === 'unknown') addUnsettled(store, was)
     const is = typeof used === 'object' && isCount(used.tokens) && isCount(used.micros) ? used : was
-    for (const scope of scopesOf(was)) add.run(scope, was.day, bounded(is.tokens) - was.tokens, bounded(is.micros) - was.micros)
+    for (const scope of scopesOf(was)) store.run(add, scope, was.day, bounded(is.tokens) - was.tokens, bounded(is.micros) - was.micros)
     return true
   }
 
   function bringNear(limits: readonly BudgetLimit[], at: number): void {
     const tomorrow = utcDay(at + dayMs)
     if (!limits.some(({ scope }) => (latestOf(scope) ?? '') > tomorrow)) return
-    sql<never, [string, string]>(
-      `INSERT INTO budget_charges SELECT scope, ?, sum(tokens), sum(micros) FROM budget_charges WHERE day > ? GROUP BY scope
-       ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, micros = micros + excluded.micros`,
-    ).run(tomorrow, tomorrow)
-    sql<never, [string]>('DELETE FROM budget_charges WHERE day > ?').run(tomorrow)
-    sql<never, [string, string]>('UPDATE budget_reservations SET day = ? WHERE day > ?').run(tomorrow, tomorrow)
+    const insert = `INSERT INTO budget_charges SELECT scope, ?, sum(tokens), sum(micros) FROM budget_charges WHERE day > ? GROUP BY scope
+       ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, micros = micros + excluded.micros`
+    store.run(insert, tomorrow, tomorrow)
+    store.run('DELETE FROM budget_charges WHERE day > ?', tomorrow)
+    store.run('UPDATE budget_reservations SET day = ? WHERE day > ?', tomorrow, tomorrow)
   }
 
   function latestOf(scope: string): string | null | undefined {
@@ -133,7 +128,7 @@ export function createBudgetLedger(store: Store, now: Clock) {
   function sweep(at: number): void {
     for (const late of sql<Reservation, [number]>('DELETE FROM budget_reservations WHERE expires < ? RETURNING *').all(at - dayMs))
       addUnsettled(store, late)
-    sql<never, [string]>("DELETE FROM budget_charges WHERE scope > 'run:' AND scope < 'run;' AND day < ?").run(utcDay(at - 7 * dayMs))
+    store.run("DELETE FROM budget_charges WHERE scope > 'run:' AND scope < 'run;' AND day < ?", utcDay(at - 7 * dayMs))
   }
 
   return {

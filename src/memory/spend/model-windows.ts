@@ -22,7 +22,7 @@ type WindowRow = { readonly [Name in keyof LearntWindow]: LearntWindow[Name] | n
 /** A window is believed for a week: servers are updated and started with other settings. */
 const believedMs = 7 * 86_400_000
 
-export function createWindowTable({ sql, write }: Store, now: Clock) {
+export function createWindowTable({ sql, run, write }: Store, now: Clock) {
   return {
     get({ provider, address, model }: ModelKey): KnownModel | undefined {
       const rows = sql<WindowRow, string[]>('SELECT * FROM model_windows WHERE provider = ? AND address = ? AND model = ?')
@@ -36,11 +36,10 @@ export function createWindowTable({ sql, write }: Store, now: Clock) {
       { factor = null, window }: { readonly factor?: number | null; readonly window?: LearntWindow },
     ) {
       const { tokens = null, source = null, basis = null } = window ?? {}
-      const put = sql<never, (string | number | null)[]>(
-        `INSERT INTO model_windows VALUES (?1, ?2, ?3, coalesce(?4, 1), ?5, ?6, ?7, ?8) ON CONFLICT DO UPDATE SET factor = coalesce(?4, factor),
-         tokens = coalesce(?5, tokens), source = coalesce(?6, source), basis = coalesce(?7, basis), at = iif(?5 IS NULL, at, ?8)`,
-      )
-      write(() => put.run(provider, address, model, factor, tokens, source, basis, now()), 'briefly')
+      const put = `INSERT INTO model_windows VALUES (?1, ?2, ?3, coalesce(?4, 1), ?5, ?6, ?7, ?8) ON CONFLICT DO UPDATE
+        SET factor = coalesce(?4, factor), tokens = coalesce(?5, tokens), source = coalesce(?6, source), basis = coalesce(?7, basis),
+        at = iif(?5 IS NULL, at, ?8)`
+      write(() => run(put, provider, address, model, factor, tokens, source, basis, now()), 'briefly')
     },
   }
 }

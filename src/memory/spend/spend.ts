@@ -49,12 +49,9 @@ const cells = ['calls', 'input', 'output', 'cached', 'micros', 'unpriced', 'esti
 function put(store: Store, kind: 'summary' | 'unsettled', at: { payer: Payer; day: string; used: Partial<Cells> }): void {
   const { agent, conversationId, channel, token = '', runId = '', provider, model } = at.payer
   const sums = cells.map((name) => `${name} = ${name} + excluded.${name}`).join(', ')
-  store
-    .sql<never, (string | number)[]>(
-      `INSERT INTO spend(kind, run_id, conversation_id, day, channel, token, agent, provider, model, ${cells.join(', ')})
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET ${sums}`,
-    )
-    .run(kind, runId, conversationId, at.day, channel, token, agent, provider, model, ...cells.map((name) => at.used[name] ?? 0))
+  const insert = `INSERT INTO spend(kind, run_id, conversation_id, day, channel, token, agent, provider, model, ${cells.join(', ')})
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET ${sums}`
+  store.run(insert, kind, runId, conversationId, at.day, channel, token, agent, provider, model, ...cells.map((name) => at.used[name] ?? 0))
 }
 
 type Unsettled = { readonly day: string; readonly tokens: number; readonly micros: number; readonly payer: string | null }

@@ -5,7 +5,7 @@ import { isKeepAlive, type JsonFields, readEvents } from '../chat/events.ts'
 import type { Body } from '../wire/reply-body.ts'
 
 /** Keeps only what we use. An invalid value in a known place stays unchanged, so that the library reports it. */
-type Repair = {
+export type Repair = {
   /** Returns the replacement of one event: nothing, the event itself, or several events. */
   event(event: JsonFields): readonly JsonFields[]
   /** Returns the events that are missing at the end of the body. */
@@ -14,16 +14,12 @@ type Repair = {
   document(value: unknown): unknown
 }
 
-/** `asItIs` recognises by their text events that need no repair, which avoids parsing them. */
-export type StreamRepair = { readonly repair: Repair; readonly asItIs: (event: string) => boolean }
-
 /** Returns the repaired body for the library, one piece for each piece that arrives; undefined at the end. */
-export function repairedPieces(body: Body, { repair, asItIs }: StreamRepair): () => Promise<Uint8Array | undefined> {
+export function repairedPieces(body: Body, repair: Repair): () => Promise<Uint8Array | undefined> {
   const events = readEvents()
   let over = false
 
   function repaired(event: string): readonly string[] {
-    if (asItIs(event)) return [event]
     const value = parseJson(event)
     return isObject(value) ? repair.event(value).map((each) => JSON.stringify(each)) : [event]
   }
@@ -62,8 +58,8 @@ const items: ReadonlySet<unknown> = new Set(['message', 'reasoning', 'function_c
 const ofItem: ReadonlySet<unknown> = new Set(['response.output_item.added', 'response.output_item.done'])
 
 /** Repairs replies of the Responses API: it completes calls that lack members, and drops unknown items from a complete answer. */
-export function repairResponses(): StreamRepair {
-  const repair: Repair = {
+export function repairResponses(): Repair {
+  return {
     event: (event) => (isKeepAlive(event) ? [] : [ofItem.has(event.type) ? { ...event, item: itemOf(event.item) } : event]),
     end: () => [],
     document(value) {
@@ -72,7 +68,6 @@ export function repairResponses(): StreamRepair {
       return { ...value, output: output.filter((item) => isObject(item) && items.has(item.type)).map(itemOf) }
     },
   }
-  return { repair, asItIs: (event) => !event.includes('"function_call"') && event.includes('"type":"response.') }
 }
 
 /** A call without a name is still a call: the runtime tells the model. */
@@ -93,7 +88,7 @@ function itemOf(item: unknown): unknown {
 const deltas: ReadonlySet<unknown> = new Set(['text_delta', 'thinking_delta', 'signature_delta', 'input_json_delta'])
 
 /** Repairs replies of the Messages API: it drops unknown blocks, deltas and events, and adds defaults for members that we do not need. */
-export function repairMessages(): StreamRepair {
+export function repairMessages(): Repair {
   /** The indexes of dropped blocks. */
   const left = new Set<unknown>()
   const seen: { member?: boolean; stop?: boolean; last?: boolean; known?: boolean; unknown?: JsonFields } = {}
@@ -139,7 +134,7 @@ export function repairMessages(): StreamRepair {
     }
   }
 
-  const repair: Repair = {
+  return {
     event(event) {
       const repaired = known(event)
       if (repaired === undefined) seen.unknown ??= Object.keys(event).length > 0 ? event : undefined
@@ -153,7 +148,6 @@ export function repairMessages(): StreamRepair {
     },
     document: documentOf,
   }
-  return { repair, asItIs: (event) => left.size === 0 && event.includes('"type":"text_delta"') }
 }
 
 function documentOf(value: unknown): unknown {

@@ -20,7 +20,7 @@ import { cut } from '../wire/failure-of-response.ts'
 import type { WireConfig, WireKind } from '../wire/provider-settings.ts'
 import type { Body } from '../wire/reply-body.ts'
 import { type Assembly, startAssembly } from './library-reply.ts'
-import { repairedPieces, repairMessages, repairResponses, type StreamRepair } from './repair.ts'
+import { type Repair, repairedPieces, repairMessages, repairResponses } from './repair.ts'
 
 export async function converseThrough(kind: LibraryKind, talk: DialectRequest): Promise<Exchange> {
   const { name, config, deps, request, deadline, maxBytes } = talk
@@ -61,7 +61,7 @@ function openLine({ name, config, wire }: DialectRequest, library: Library) {
       const { status, headers } = answer.head
       return new Response(streamOf(answer.body, repair, library.delta), { status, headers })
     }
-    document = repair.repair.document(answer.value)
+    document = repair.document(answer.value)
     if (config.stream === false) return json(document)
     throw new ProviderFailure('bad_response', `provider "${name}" answered with JSON instead of a stream`, { provider: name })
   }
@@ -73,7 +73,7 @@ function openLine({ name, config, wire }: DialectRequest, library: Library) {
   }
 }
 
-function streamOf(body: Body, repair: StreamRepair, delta: Delta): ReadableStream<Uint8Array> {
+function streamOf(body: Body, repair: Repair, delta: Delta): ReadableStream<Uint8Array> {
   const next = repairedPieces(body, repair)
   return new ReadableStream<Uint8Array>(
     {
@@ -127,7 +127,7 @@ type Library = {
   /** Identifies an event with plain text in this protocol. */
   readonly delta: Delta
   /** Creates a repairer of the server's events for the library; each reply needs its own. */
-  repair(): StreamRepair
+  repair(): Repair
   model(build: {
     readonly baseURL: string
     readonly apiKey: string

@@ -22,11 +22,9 @@ export type RawCall = {
 
 export type PartsOptions = { readonly provider: string; readonly maxBytes: number; readonly newId: (wanted: string) => string }
 
-/** Every function that adds bytes throws ProviderFailure `too_large` beyond the limit. */
-export type Collection = ReturnType<typeof collectParts>
-
 type Slot = ReplyBlock | Extract<Part, { type: 'call' }>
 
+/** Every function that adds bytes throws ProviderFailure `too_large` beyond the limit. */
 export function collectParts({ provider, maxBytes, newId }: PartsOptions) {
   const slots: Slot[] = []
   let bytes = 0

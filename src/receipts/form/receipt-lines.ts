@@ -14,9 +14,14 @@ const newline = 0x0a
 
 /** @throws errno errors (ENOENT when there is no file). Stops after a line that is too long. */
 export function* readLines(path: string, from = 0): Generator<LogLine> {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  const file = openLog(path)
   using _end = atEnd(() => closeSync(file))
   yield* linesOf(file, from)
+}
+
+/** Opens a log to read it. @throws errno errors, also for a symbolic link */
+export function openLog(path: string): number {
+  return openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
 }
 
 /** Reads an open file from the byte offset where a line starts. */

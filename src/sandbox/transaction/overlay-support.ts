@@ -9,7 +9,7 @@ import type { Libc } from '../libc.ts'
 import { isWithin, type Places } from '../protect/places.ts'
 import { fixedPath, trialKey } from '../trial-key.ts'
 import { bytePath, createAttributes, lookAt } from './layer-files.ts'
-import { createTransaction, type Transaction } from './transaction-folder.ts'
+import { createTransaction } from './transaction-folder.ts'
 import { isWhiteout } from './walk-upper.ts'
 
 /** `base` holds the folders of the transactions, `caches` those of the caches, both on the same file system. */
@@ -31,7 +31,7 @@ export async function tryOverlay({ places, bubblewrap, libc }: Trying): Promise<
   for (const root of candidates(places)) {
     const { base, caches } = { base: join(root, 'changes'), caches: join(root, 'caches') }
     if (root !== places.stateHome && !isOurs(root)) continue
-    const why = await tryIn({ base, caches, way, programs, places, bubblewrap, libc })
+    const why = await tryIn({ base, caches, way, programs, places, bubblewrap, libc }).catch(errorText)
     if (why === undefined) return { ok: true, way, programs, base, caches }
     failures.push(`${base}: ${why}`)
   }
@@ -46,41 +46,29 @@ function candidates({ stateHome, workspace }: Places): string[] {
 
 /** Everybody may write to the folders for temporary files, so a folder there must belong to us alone. */
 function isOurs(folder: string): boolean {
-  try {
+  const stat = attempt(() => {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const stat = lstatSync(folder)
-    return stat.isDirectory() && stat.uid === process.geteuid?.() && (stat.mode & 0o077) === 0
-  } catch {
-    return false
-  }
+    return lstatSync(folder)
+  })
+  return stat?.isDirectory() === true && stat.uid === process.geteuid?.() && (stat.mode & 0o077) === 0
 }
 
 type Trial = Trying & { readonly base: string; readonly caches: string; readonly way: OverlayWay; readonly programs: Programs }
-
-/** @returns why it does not work */
-async function tryIn({ base, caches, way, programs, places, bubblewrap, libc }: Trial): Promise<string | undefined> {
-  try {
-    for (const folder of [base, caches]) mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const transaction = createTransaction(base, { workspace: places.workspace, cache: 'trial' })
-    using _end = atEnd(() => transaction.drop())
-    return await tryWith({ transaction, way, programs, places, bubblewrap, libc })
-  } catch (error) {
-    return errorText(error)
-  }
-}
 
 const PROBE = '.braidclaw-overlay-trial'
 
 /** Copies a file up, removes a file, and replaces a folder, as commands do. The workspace lies below, but nothing in it is touched. */
 const trialScript = `cd -- "$1/${PROBE}" && echo b >> file && rm gone && rm -r folder && mkdir folder && echo c > folder/new && rmdir empty`
 
-type TrialRun = Omit<Trial, 'base' | 'caches'> & { readonly transaction: Transaction }
-
-async function tryWith({ transaction: { folder }, way, programs, places, bubblewrap, libc }: TrialRun): Promise<string | undefined> {
+/** @returns why it does not work @throws the system's error */
+async function tryIn({ base, caches, way, programs, places, bubblewrap, libc }: Trial): Promise<string | undefined> {
+  const { workspace } = places
+  for (const folder of [base, caches]) mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const { folder, drop } = createTransaction(base, { workspace, cache: 'trial' })
+  using _end = atEnd(drop)
   const layer = join(folder, 'trial', PROBE)
   for (const name of ['folder', 'empty']) mkdirSync(join(layer, name), { recursive: true })
   for (const name of ['file', 'gone', 'folder/old']) writeFileSync(join(layer, name), 'a\n')
-  const { workspace } = places
   const { before, mounts } = overlayLaunch({ way, folder, workspace, programs })
   const inside = ['--', '/bin/sh', '-c', trialScript, 'sh', workspace]
   const argv = [...before, bubblewrap, '--unshare-user', '--ro-bind', '/', '/', ...mounts, ...inside]
@@ -171,7 +159,7 @@ export async function overlayTakes(
   const places = { ...trying.places, workspace: folder }
   const [key, file] = [`${support.base}\n${keyOf(places)}`, fileOf(places, '-git')]
   if (read(file, key) !== undefined) return true
-  const why = await tryIn({ ...trying, ...support, places })
+  const why = await tryIn({ ...trying, ...support, places }).catch(errorText)
   if (why === undefined) store(file, { key, support })
   return why === undefined
 }
@@ -198,10 +186,9 @@ function read(file: string, key: string): OverlaySupport | undefined {
 
 /** Stores the result; without it, every process runs the trial. */
 function store(file: string, found: { readonly key: string; readonly support: OverlaySupport }): void {
-  try {
+  // The state folder may be read-only.
+  attempt(() => {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     writeFileSync(file, JSON.stringify(found), { mode: 0o600 })
-  } catch {
-    // The state folder is read-only.
-  }
+  })
 }

@@ -21,7 +21,7 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { atEnd, attempt, hasCode, succeeds } from '../../kit/errors.ts'
+import { atEnd, attempt, hasCode, succeeds, unlessCode } from '../../kit/errors.ts'
 import { statFields, textIn } from '../../kit/proc.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { Change, EntryState } from '../../runtime/changes.ts'
@@ -242,12 +242,7 @@ function lstatAt(root: number, path: string) {
 }
 
 function stateAt(root: number, path: string): PathState {
-  try {
-    return within(root, path, (slot) => stateIn(slot))
-  } catch (error) {
-    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')) return GONE
-    throw error
-  }
+  return unlessCode(['ENOENT', 'ENOTDIR'], () => within(root, path, stateIn)) ?? GONE
 }
 
 function stateIn(slot: Buffer): PathState {

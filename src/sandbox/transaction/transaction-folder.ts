@@ -2,6 +2,7 @@
 
 import { chmodSync, copyFileSync, linkSync, mkdirSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
+import { attempt } from '../../kit/errors.ts'
 import type { SpawnPlan } from '../contract.ts'
 import { ownerName } from '../private-folder.ts'
 import { removeTree } from './layer-files.ts'
@@ -53,12 +54,11 @@ export function createTransaction(base: string, { workspace, cache, outside }: L
  * changed. Without git, or on another file system, there is none.
  */
 function keepIndex(git: string, path: string): void {
-  try {
+  // Without the link, a changed index counts as changed.
+  attempt(() => {
     rmSync(path, { force: true })
     linkSync(join(git, 'index'), path)
-  } catch {
-    // A changed index then counts as changed.
-  }
+  })
 }
 
 /** The folders above the index that the command sees get the modes of those below, so that nothing but the index is different. */

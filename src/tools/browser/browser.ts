@@ -1,7 +1,7 @@
 /** Defines the tool browser: it opens pages of the web, reads them as an accessibility tree, and clicks, types and sends like a person. */
 
 import { errorText } from '../../kit/errors.ts'
-import type { JsonObject } from '../../kit/json.ts'
+import { type JsonObject, objectSchema } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
 import type { ToolResult, Touch } from '../../runtime/port.ts'
 import type { Workspace } from '../../workspace/contract.ts'
@@ -10,9 +10,8 @@ import type { Page, Pages } from './pages.ts'
 
 const actions = ['open', 'snapshot', 'click', 'type', 'select', 'wait', 'submit', 'download', 'screenshot', 'close'] as const
 
-const parameters = {
-  type: 'object',
-  properties: {
+const parameters = objectSchema(
+  {
     action: { type: 'string', enum: actions },
     url: { type: 'string', description: 'for open' },
     page: { type: 'string', description: 'as the last result named it' },
@@ -20,9 +19,8 @@ const parameters = {
     text: { type: 'string', description: 'to type, the option to select, or to wait for' },
     path: { type: 'string', description: 'the file that download or screenshot writes' },
   },
-  required: ['action'],
-  additionalProperties: false,
-} as const
+  'action',
+)
 
 export type BrowserDeps = {
   /** Returns the pages of the conversation; the first use starts Chromium. @throws Error that says why there is no browser */

@@ -1,6 +1,6 @@
 /** Defines the tool ask_user, which asks the user a question when a user is connected. */
 
-import type { Schema } from '../../runtime/port.ts'
+import { objectSchema } from '../../kit/json.ts'
 import { done, fail, type ToolKind } from '../tool-kind.ts'
 
 /**
@@ -9,12 +9,7 @@ import { done, fail, type ToolKind } from '../tool-kind.ts'
  */
 export type Ask = (question: string, signal: AbortSignal) => Promise<string | undefined>
 
-const parameters = {
-  type: 'object',
-  properties: { question: { type: 'string' } },
-  required: ['question'],
-  additionalProperties: false,
-} as const satisfies Schema
+const parameters = objectSchema({ question: { type: 'string' } }, 'question')
 
 export const askUser = {
   name: 'ask_user',

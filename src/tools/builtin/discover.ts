@@ -1,5 +1,6 @@
 /** Defines the tools discover, which finds skills and documents of the project by an intent, and skill, which reads a skill. */
 
+import { objectSchema } from '../../kit/json.ts'
 import type { Schema, ToolResult } from '../../runtime/port.ts'
 import { done, type ToolKind } from '../tool-kind.ts'
 
@@ -12,12 +13,7 @@ export type ProjectDeps = {
 
 export type ProjectTool = ToolKind<Schema, ProjectDeps>
 
-const parameters = {
-  type: 'object',
-  properties: { intent: { type: 'string' } },
-  required: ['intent'],
-  additionalProperties: false,
-} as const
+const parameters = objectSchema({ intent: { type: 'string' } }, 'intent')
 
 export const discover = {
   name: 'discover',
@@ -30,7 +26,7 @@ export const discover = {
   run: async ({ intent }, _context, { discover: find }) => done((await find(intent)).join('\n') || 'nothing here fits'),
 } as const satisfies ToolKind<typeof parameters, ProjectDeps>
 
-const named = { ...parameters, properties: { name: { type: 'string' } }, required: ['name'] } as const
+const named = objectSchema({ name: { type: 'string' } }, 'name')
 
 export const skill = {
   name: 'skill',

@@ -1,16 +1,11 @@
 /** Defines the tool file_delete, which deletes a file or folder so that a person can undo it. */
 
+import { objectSchema } from '../../kit/json.ts'
 import { count } from '../../kit/text.ts'
-import type { Schema } from '../../runtime/port.ts'
 import type { Workspace } from '../../workspace/contract.ts'
 import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
 
-const parameters = {
-  type: 'object',
-  properties: { path: { type: 'string' }, recursive: { type: 'boolean' } },
-  required: ['path'],
-  additionalProperties: false,
-} as const satisfies Schema
+const parameters = objectSchema({ path: { type: 'string' }, recursive: { type: 'boolean' } }, 'path')
 
 export const fileDelete = {
   name: 'file_delete',

@@ -1,15 +1,10 @@
 /** Defines the tool file_edit, which replaces one exact, unique piece of a text file. */
 
-import type { Schema } from '../../runtime/port.ts'
+import { objectSchema } from '../../kit/json.ts'
 import type { Workspace } from '../../workspace/contract.ts'
 import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
 
-const parameters = {
-  type: 'object',
-  properties: { path: { type: 'string' }, old: { type: 'string' }, new: { type: 'string' } },
-  required: ['path', 'old', 'new'],
-  additionalProperties: false,
-} as const satisfies Schema
+const parameters = objectSchema({ path: { type: 'string' }, old: { type: 'string' }, new: { type: 'string' } }, 'path', 'old', 'new')
 
 export const fileEdit = {
   name: 'file_edit',

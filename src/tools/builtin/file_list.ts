@@ -1,16 +1,12 @@
 /** Defines the tool file_list, which lists the entries of a folder, one per line. */
 
-import type { Schema } from '../../runtime/port.ts'
+import { objectSchema } from '../../kit/json.ts'
 import type { FolderListing, ListEntry, Workspace } from '../../workspace/contract.ts'
 import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
 
 const MAX_ENTRIES = 500
 
-const parameters = {
-  type: 'object',
-  properties: { path: { type: 'string' }, depth: { type: 'integer', minimum: 1, maximum: 9 } },
-  additionalProperties: false,
-} as const satisfies Schema
+const parameters = objectSchema({ path: { type: 'string' }, depth: { type: 'integer', minimum: 1, maximum: 9 } })
 
 export const fileList = {
   name: 'file_list',

@@ -1,8 +1,9 @@
 /** Defines the tool file_read, which reads a range of lines of a text, a picture, or pages of a PDF. */
 
 import { pictureTokens } from '../../kit/content/tokens.ts'
+import { objectSchema } from '../../kit/json.ts'
 import { grouped, quote } from '../../kit/text.ts'
-import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
+import type { ToolContext, ToolResult } from '../../runtime/port.ts'
 import type { FileRefusal, TextRead, Workspace } from '../../workspace/contract.ts'
 import type { PdfDeps } from '../pdf-reader.ts'
 import { done, fail, refused, type ToolKind, textOr } from '../tool-kind.ts'
@@ -14,17 +15,10 @@ const bytesOfToken = 3
 
 type Deps = Omit<PdfDeps, 'files'> & { readonly files: Pick<Workspace, 'root' | 'readText' | 'readBytes'> }
 
-const parameters = {
-  type: 'object',
-  properties: {
-    path: { type: 'string' },
-    offset: { type: 'integer', minimum: 1 },
-    limit: { type: 'integer', minimum: 1 },
-    pages: { type: 'string' },
-  },
-  required: ['path'],
-  additionalProperties: false,
-} as const satisfies Schema
+const parameters = objectSchema(
+  { path: { type: 'string' }, offset: { type: 'integer', minimum: 1 }, limit: { type: 'integer', minimum: 1 }, pages: { type: 'string' } },
+  'path',
+)
 
 export const fileRead = {
   name: 'file_read',

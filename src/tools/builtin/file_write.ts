@@ -1,15 +1,10 @@
 /** Defines the tool file_write, which creates a text file with its folders, or replaces the file atomically. */
 
-import type { Schema } from '../../runtime/port.ts'
+import { objectSchema } from '../../kit/json.ts'
 import type { Workspace } from '../../workspace/contract.ts'
 import { done, refused, type ToolKind, textOr } from '../tool-kind.ts'
 
-const parameters = {
-  type: 'object',
-  properties: { path: { type: 'string' }, content: { type: 'string' } },
-  required: ['path', 'content'],
-  additionalProperties: false,
-} as const satisfies Schema
+const parameters = objectSchema({ path: { type: 'string' }, content: { type: 'string' } }, 'path', 'content')
 
 export const fileWrite = {
   name: 'file_write',

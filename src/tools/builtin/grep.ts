@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { errorText } from '../../kit/errors.ts'
+import { attempt, errorText } from '../../kit/errors.ts'
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import type { Workspace } from '../../workspace/contract.ts'
 import type { Spawn, SpawnResult } from '../process.ts'
@@ -56,12 +56,8 @@ export function grepOwn(
 function compile(pattern: string): RegExp | string {
   const [, flags = '', body = ''] = /^(?:\(\?([ims]+)\))?(.*)$/s.exec(pattern) ?? []
   try {
-    return new RegExp(body, `u${flags}`)
-  } catch {
     // A pattern without the "u" flag may contain more, such as a needless backslash.
-  }
-  try {
-    return new RegExp(body, flags)
+    return attempt(() => new RegExp(body, `u${flags}`)) ?? new RegExp(body, flags)
   } catch (error) {
     return errorText(error)
   }

@@ -1,6 +1,7 @@
 /** Defines the tool http, which reads a page or posts to a URL through the guarded fetch. */
 
-import type { Schema, ToolResult } from '../../runtime/port.ts'
+import { objectSchema } from '../../kit/json.ts'
+import type { ToolResult } from '../../runtime/port.ts'
 import type { FileRefusal } from '../../workspace/contract.ts'
 import { refused, type ToolKind, textOr } from '../tool-kind.ts'
 
@@ -25,17 +26,10 @@ export type Get = (
   },
 ) => Promise<WebPage | FileRefusal>
 
-const parameters = {
-  type: 'object',
-  properties: {
-    url: { type: 'string' },
-    method: { type: 'string', enum: ['GET', 'POST'] },
-    body: { type: 'string' },
-    raw: { type: 'boolean' },
-  },
-  required: ['url'],
-  additionalProperties: false,
-} as const satisfies Schema
+const parameters = objectSchema(
+  { url: { type: 'string' }, method: { type: 'string', enum: ['GET', 'POST'] }, body: { type: 'string' }, raw: { type: 'boolean' } },
+  'url',
+)
 
 export const http = {
   name: 'http',

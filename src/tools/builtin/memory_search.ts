@@ -1,6 +1,6 @@
 /** Defines the tool memory_search, which searches the messages of this conversation and of earlier ones. */
 
-import type { Schema } from '../../runtime/port.ts'
+import { objectSchema } from '../../kit/json.ts'
 import { done, fail, type ToolKind } from '../tool-kind.ts'
 
 /** `at` is in milliseconds since 1970. */
@@ -8,12 +8,7 @@ export type Remembered = { readonly conversationId: string; readonly role: strin
 
 export type Search = (request: { readonly query: string; readonly limit: number }) => readonly Remembered[] | Promise<readonly Remembered[]>
 
-const parameters = {
-  type: 'object',
-  properties: { query: { type: 'string' }, limit: { type: 'integer', minimum: 1, maximum: 50 } },
-  required: ['query'],
-  additionalProperties: false,
-} as const satisfies Schema
+const parameters = objectSchema({ query: { type: 'string' }, limit: { type: 'integer', minimum: 1, maximum: 50 } }, 'query')
 
 export const memorySearch = {
   name: 'memory_search',

@@ -1,7 +1,7 @@
 /** Defines the tool pdf_extract, which returns the text of a PDF by pages. A confined process reads the file, because a PDF may never end. */
 
+import { objectSchema } from '../../kit/json.ts'
 import { quote } from '../../kit/text.ts'
-import type { Schema } from '../../runtime/port.ts'
 import type { PdfDeps } from '../pdf-reader.ts'
 import { fail, recordSandbox, refused, type ToolKind, textOr } from '../tool-kind.ts'
 
@@ -9,16 +9,10 @@ const maxFileBytes = 64 * 1024 * 1024
 const usualPages = 50
 export const mostPages = 200
 
-const parameters = {
-  type: 'object',
-  properties: {
-    path: { type: 'string' },
-    offset: { type: 'integer', minimum: 1 },
-    limit: { type: 'integer', minimum: 1, maximum: mostPages },
-  },
-  required: ['path'],
-  additionalProperties: false,
-} as const satisfies Schema
+const parameters = objectSchema(
+  { path: { type: 'string' }, offset: { type: 'integer', minimum: 1 }, limit: { type: 'integer', minimum: 1, maximum: mostPages } },
+  'path',
+)
 
 export const pdfExtract = {
   name: 'pdf_extract',

@@ -1,7 +1,7 @@
 /** Defines the tool result_read, which reads an earlier result of this conversation that the request no longer has in full. */
 
+import { objectSchema } from '../../kit/json.ts'
 import { grouped } from '../../kit/text.ts'
-import type { Schema } from '../../runtime/port.ts'
 import { done, fail, type ToolKind } from '../tool-kind.ts'
 
 /** Returns the whole text of a result, or why there is none; without an id a list of the results, a line each. */
@@ -13,11 +13,7 @@ type Deps = { readonly result: ReadResult; readonly shownBytes: () => number }
 
 const FOOTER_ROOM = 128
 
-const parameters = {
-  type: 'object',
-  properties: { id: { type: 'string' }, offset: { type: 'integer', minimum: 0 } },
-  additionalProperties: false,
-} as const satisfies Schema
+const parameters = objectSchema({ id: { type: 'string' }, offset: { type: 'integer', minimum: 0 } })
 
 export const resultRead = {
   name: 'result_read',

@@ -1,6 +1,7 @@
 /** Defines the tool schedule, with which a chat has the agent do something there later. */
 
-import type { Schema, ToolResult } from '../../runtime/port.ts'
+import { objectSchema } from '../../kit/json.ts'
+import type { ToolResult } from '../../runtime/port.ts'
 import { fail, type ToolKind } from '../tool-kind.ts'
 
 export type ScheduleInput = {
@@ -15,18 +16,14 @@ export type ScheduleInput = {
 /** Adds to, lists or removes from the schedules of one chat. */
 export type ScheduleInChat = (input: ScheduleInput) => Promise<ToolResult>
 
-const parameters = {
-  type: 'object',
-  properties: {
-    message: { type: 'string', minLength: 1, maxLength: 2000 },
-    at: { type: 'string' },
-    every: { type: 'string' },
-    cron: { type: 'string' },
-    zone: { type: 'string' },
-    remove: { type: 'string' },
-  },
-  additionalProperties: false,
-} as const satisfies Schema
+const parameters = objectSchema({
+  message: { type: 'string', minLength: 1, maxLength: 2000 },
+  at: { type: 'string' },
+  every: { type: 'string' },
+  cron: { type: 'string' },
+  zone: { type: 'string' },
+  remove: { type: 'string' },
+})
 
 export const schedule = {
   name: 'schedule',

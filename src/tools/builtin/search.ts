@@ -1,6 +1,7 @@
 /** Defines the tool search, which finds files by glob, lines by regular expression, or both. */
 
-import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
+import { objectSchema } from '../../kit/json.ts'
+import type { ToolContext, ToolResult } from '../../runtime/port.ts'
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import type { Workspace } from '../../workspace/contract.ts'
 import type { Spawn } from '../process.ts'
@@ -19,11 +20,7 @@ const MAX_FILES = 50_000
 const MAX_RESULTS = 200
 const BATCH_FILES = 1_000
 
-const parameters = {
-  type: 'object',
-  properties: { pattern: { type: 'string' }, glob: { type: 'string' }, path: { type: 'string' } },
-  additionalProperties: false,
-} as const satisfies Schema
+const parameters = objectSchema({ pattern: { type: 'string' }, glob: { type: 'string' }, path: { type: 'string' } })
 
 export const search = {
   name: 'search',

@@ -1,6 +1,7 @@
 /** Defines the tool shell, which runs the command exactly as the gate analysed it, never the text that the model sent. */
 
-import type { Schema, ToolContext, ToolResult } from '../../runtime/port.ts'
+import { objectSchema } from '../../kit/json.ts'
+import type { ToolContext, ToolResult } from '../../runtime/port.ts'
 import type { ChildEnvironment } from '../../sandbox/contract.ts'
 import type { PlannedCommand } from '../../security/plan.ts'
 import type { Spawn, SpawnResult } from '../process.ts'
@@ -26,18 +27,16 @@ const NOTE_ROOM = 256
 /** Stops a command that prints more than this; otherwise it would keep a processor busy until its time limit. */
 export const FLOOD_BYTES = 64 * 1024 * 1024
 
-const parameters = {
-  type: 'object',
-  properties: {
+const parameters = objectSchema(
+  {
     command: { type: 'string' },
     timeout: { type: 'integer', minimum: 1 },
     network: { type: 'array', items: { type: 'string' }, maxItems: 32 },
     direct: { type: 'boolean' },
     background: { type: 'boolean' },
   },
-  required: ['command'],
-  additionalProperties: false,
-} as const satisfies Schema
+  'command',
+)
 
 const description =
   'Run a bash command in the workspace. No stdin. network: hosts it needs. direct: on the real files (open databases); asks. background: for servers, watchers.'

@@ -3,7 +3,8 @@
  * shell_stop ends it.
  */
 
-import type { Schema, ToolResult } from '../../runtime/port.ts'
+import { objectSchema } from '../../kit/json.ts'
+import type { ToolResult } from '../../runtime/port.ts'
 import type { SpawnPlan } from '../process.ts'
 import type { ToolKind } from '../tool-kind.ts'
 
@@ -20,12 +21,7 @@ export type Starting = { readonly command: string; readonly callId: string; read
 
 export const noJobs: ToolResult = { success: false, output: '', error: 'no command can run in the background here' }
 
-const parameters = {
-  type: 'object',
-  properties: { id: { type: 'string' }, since: { type: 'integer', minimum: 0 }, changes: { type: 'boolean' } },
-  required: ['id'],
-  additionalProperties: false,
-} as const satisfies Schema
+const parameters = objectSchema({ id: { type: 'string' }, since: { type: 'integer', minimum: 0 }, changes: { type: 'boolean' } }, 'id')
 
 export const shellOutput = {
   name: 'shell_output',
@@ -38,12 +34,7 @@ export const shellOutput = {
   run: async ({ id, ...how }, _context, { jobs }) => jobs?.read(id, how) ?? noJobs,
 } as const satisfies ToolKind<typeof parameters, { readonly jobs?: Jobs }>
 
-const stopParameters = {
-  type: 'object',
-  properties: { id: { type: 'string' } },
-  required: ['id'],
-  additionalProperties: false,
-} as const satisfies Schema
+const stopParameters = objectSchema({ id: { type: 'string' } }, 'id')
 
 export const shellStop = {
   name: 'shell_stop',

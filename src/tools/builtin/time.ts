@@ -1,9 +1,10 @@
 /** Defines the tool time, which tells the current local time and UTC. */
 
-import type { Clock, Schema } from '../../runtime/port.ts'
+import { objectSchema } from '../../kit/json.ts'
+import type { Clock } from '../../runtime/port.ts'
 import { done, type ToolKind } from '../tool-kind.ts'
 
-const parameters = { type: 'object', properties: {}, additionalProperties: false } as const satisfies Schema
+const parameters = objectSchema({})
 
 export const time = {
   name: 'time',

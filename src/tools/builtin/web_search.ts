@@ -1,6 +1,6 @@
 /** Defines the tool web_search, which asks a search engine for which the operator has a key or an address. */
 
-import { isObject, parseJson } from '../../kit/json.ts'
+import { isObject, objectSchema, parseJson } from '../../kit/json.ts'
 import { done, fail, refused, type ToolKind, textOr } from '../tool-kind.ts'
 import type { Get } from './http.ts'
 
@@ -52,12 +52,10 @@ const engines: { readonly [name: string]: Engine } = {
 /** The most characters of the title, the address or the text of one hit. */
 const longestText = 500
 
-const parameters = {
-  type: 'object',
-  properties: { query: { type: 'string', minLength: 1, maxLength: 400 }, count: { type: 'integer', minimum: 1, maximum: 10 } },
-  required: ['query'],
-  additionalProperties: false,
-} as const
+const parameters = objectSchema(
+  { query: { type: 'string', minLength: 1, maxLength: 400 }, count: { type: 'integer', minimum: 1, maximum: 10 } },
+  'query',
+)
 
 /** Returns the tool with the chosen engine, or the first that has its variable; nothing when that has none. WEB_SEARCH_URL replaces its address. */
 export function webSearchTools(chosen: string | undefined, env: { readonly [name: string]: string | undefined }) {

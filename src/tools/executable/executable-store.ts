@@ -102,11 +102,8 @@ function hashOf(path: string): string {
   const hasher = new Bun.CryptoHasher('sha256')
   const chunk = Buffer.allocUnsafe(1 << 20)
   const file = openSync(path, 'r')
-  try {
-    for (let read = readSync(file, chunk); read > 0; read = readSync(file, chunk)) hasher.update(chunk.subarray(0, read))
-  } finally {
-    closeSync(file)
-  }
+  using _end = atEnd(() => closeSync(file))
+  for (let read = readSync(file, chunk); read > 0; read = readSync(file, chunk)) hasher.update(chunk.subarray(0, read))
   return hasher.digest('hex')
 }
 

@@ -117,10 +117,6 @@ export function objectId({ type, content }: GitObject, digits: number): string {
 }
 
 function isFile(path: string): boolean {
-  try {
-    const stat = lstatSync(path)
-    return stat.isFile() && stat.size <= most.objectBytes
-  } catch {
-    return false
-  }
+  const stat = attempt(() => lstatSync(path))
+  return stat?.isFile() === true && stat.size <= most.objectBytes
 }

@@ -6,7 +6,7 @@
 import { closeSync, lstatSync, openSync, unlinkSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { hasCode } from '../../kit/errors.ts'
+import { unlessMissing } from '../../kit/errors.ts'
 import { folded } from '../../kit/text.ts'
 import { type GitPart, gitParts, isGitFolder } from '../../security/changes/git/git-folders.ts'
 import { isUnder } from '../../security/targets/path.ts'
@@ -78,16 +78,8 @@ function announce(folder: Handle, part: GitPart): Claim {
     ok: true,
     [Symbol.dispose]() {
       using _ = own
-      unlink(path)
+      unlessMissing(() => unlinkSync(path))
     },
-  }
-}
-
-function unlink(path: string): void {
-  try {
-    unlinkSync(path)
-  } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw error
   }
 }
 

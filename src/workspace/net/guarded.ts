@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { Transform } from 'node:stream'
-import { atEnd, errnoOf } from '../../kit/errors.ts'
+import { atEnd, attempt, errnoOf } from '../../kit/errors.ts'
 import {
   explain,
   type Headers,
@@ -279,29 +279,8 @@ async function unpacker(encoding: string): Promise<Transform> {
   throw new Error(`the content encoding ${JSON.stringify(encoding.slice(0, 40))} is not supported`)
 }
 
-/** Any other label, or none, means UTF-8; invalid bytes show as U+FFFD. */
-const charsets: { readonly [label: string]: Bun.Encoding } = {
-  'us-ascii': 'windows-1252',
-  'iso-8859-1': 'windows-1252',
-  latin1: 'windows-1252',
-  'windows-1252': 'windows-1252',
-  'windows-1251': 'windows-1251',
-  'iso-8859-2': 'iso-8859-2',
-  'iso-8859-15': 'iso-8859-15',
-  'koi8-r': 'koi8-r',
-  'utf-16': 'utf-16le',
-  'utf-16le': 'utf-16le',
-  'utf-16be': 'utf-16be',
-  shift_jis: 'shift_jis',
-  'euc-jp': 'euc-jp',
-  'euc-kr': 'euc-kr',
-  gb2312: 'gbk',
-  gbk: 'gbk',
-  gb18030: 'gb18030',
-  big5: 'big5',
-}
-
+/** A label that the runtime does not know, or none, means UTF-8; invalid bytes show as U+FFFD. */
 function decoder(contentType: string | undefined): TextDecoder {
-  const label = /charset\s*=\s*"?([\w-]+)/i.exec(contentType ?? '')?.[1]?.toLowerCase() ?? ''
-  return new TextDecoder(Object.hasOwn(charsets, label) ? charsets[label] : 'utf-8')
+  const label = /charset\s*=\s*"?([\w-]+)/i.exec(contentType ?? '')?.[1] ?? 'utf-8'
+  return attempt(() => new TextDecoder(label as Bun.Encoding)) ?? new TextDecoder()
 }

@@ -2,7 +2,7 @@
 
 import { accessSync, constants, mkdirSync, type Stats } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { hasCode, succeeds } from '../../kit/errors.ts'
+import { succeeds, unlessCode, unlessMissing } from '../../kit/errors.ts'
 import type { FileRefusal } from '../contract.ts'
 import { explain, flags, type Handle, hold, realPath, slot } from '../descriptor.ts'
 import { claim } from '../git/repository.ts'
@@ -111,23 +111,14 @@ function openFolder(way: WriteAttempt, path: string): Handle {
 }
 
 function existing(path: string): Handle | undefined {
-  try {
-    return hold(path, flags.folder)
-  } catch (error) {
-    if (hasCode(error, 'ENOENT') && path !== '/') return undefined
-    throw error
-  }
+  return path === '/' ? hold(path, flags.folder) : unlessMissing(() => hold(path, flags.folder))
 }
 
 function descend(way: WriteAttempt, above: Handle, name: string): Handle {
   using _ = above
   const { above: path, claimed } = addable(way, above, name)
   using _claimed = claimed
-  try {
-    mkdirSync(slot(above, name), 0o777)
-    way.made.push(join(path, name))
-  } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error
-  }
+  const isMade = unlessCode(['EEXIST'], () => mkdirSync(slot(above, name), 0o777) ?? true)
+  if (isMade) way.made.push(join(path, name))
   return hold(slot(above, name), flags.childFolder)
 }

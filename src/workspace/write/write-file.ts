@@ -4,7 +4,7 @@
  */
 
 import { fchmodSync, fchownSync, fstatSync, fsyncSync, lstatSync, renameSync, type Stats, unlinkSync, writeSync } from 'node:fs'
-import { hasCode } from '../../kit/errors.ts'
+import { hasCode, unlessCode, unlessMissing } from '../../kit/errors.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import type { By, FileRefusal, Originals, WriteResult } from '../contract.ts'
 import { explain, flags, type Handle, hold, slot } from '../descriptor.ts'
@@ -99,22 +99,14 @@ function fill({ folder, previous }: WritePlace, temporary: string, bytes: Uint8A
   fsyncSync(file.fd)
 }
 
-function likeBefore(file: Handle, previous: Stats): void {
-  const now = fstatSync(file.fd)
-  if (now.uid !== previous.uid || now.gid !== previous.gid) keepOwner(file, previous)
-  fchmodSync(file.fd, previous.mode & 0o777)
-}
-
 /**
  * Keeps owner and mode of a file of another owner in a writable folder; only root can keep the owner. The mode is set last, so that
  * permissions never widen.
  */
-function keepOwner(file: Handle, previous: Stats): void {
-  try {
-    fchownSync(file.fd, previous.uid, previous.gid)
-  } catch (error) {
-    if (!hasCode(error, 'EPERM')) throw error
-  }
+function likeBefore(file: Handle, previous: Stats): void {
+  const now = fstatSync(file.fd)
+  if (now.uid !== previous.uid || now.gid !== previous.gid) unlessCode(['EPERM'], () => fchownSync(file.fd, previous.uid, previous.gid))
+  fchmodSync(file.fd, previous.mode & 0o777)
 }
 
 /** A full disk makes a write short without an error; only the next write fails. */
@@ -139,11 +131,7 @@ function changed(folder: Handle, temporary: string, given: string): FileRefusal 
 }
 
 function remove(folder: Handle, temporary: string): void {
-  try {
-    unlinkSync(slot(folder, temporary))
-  } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw error
-  }
+  unlessMissing(() => unlinkSync(slot(folder, temporary)))
 }
 
 function syncFolder(folder: Handle, given: string): FileRefusal | undefined {

@@ -5,7 +5,7 @@ import { type OptionTable, type ParsedOptions, parseOptions } from '../flow/opti
 import { checkLoose, checkPath } from '../flow/paths.ts'
 import { searchTexts } from '../flow/search.ts'
 import { checkOptions, isLed, type Use } from './rule.ts'
-import { gitReads } from './table.ts'
+import { alike, gitReads } from './table.ts'
 
 const globals = {
   data: '--namespace --attr-source --list-cmds',
@@ -173,40 +173,19 @@ type GitRule = OptionTable & {
   readonly check?: (use: GitUse) => string | undefined
 }
 
-const looks: GitRule = { data: '-S -G -L -n', attached: '-U', read: '-O', flag: '--name-status' }
-const none: GitRule = { operands: 'read' }
+const plain =
+  'status range-diff shortlog rev-parse rev-list ls-tree diff-tree diff-index diff-files merge-base name-rev for-each-ref show-ref show-branch ' +
+  'count-objects check-ignore check-attr cherry fsck version'
 
 /** Lists the git commands that may run, each with the options and operands that would make it do more. */
 export const gitRules: { readonly [sub: string]: GitRule } = {
-  status: none,
-  log: looks,
-  diff: looks,
-  show: looks,
-  whatchanged: looks,
-  'range-diff': none,
-  shortlog: none,
+  ...alike(plain, { operands: 'read' }),
+  ...alike('log diff show whatchanged', { data: '-S -G -L -n', attached: '-U', read: '-O', flag: '--name-status' }),
   blame: { read: '-S --contents --ignore-revs-file', data: '-L' },
   annotate: { read: '-S --contents', data: '-L' },
   describe: { data: '--match --exclude --candidates' },
-  'rev-parse': none,
-  'rev-list': none,
   'ls-files': { data: '-x --exclude', read: '-X --exclude-from' },
-  'ls-tree': none,
   'cat-file': { refuse: '--textconv --filters' },
-  'diff-tree': none,
-  'diff-index': none,
-  'diff-files': none,
-  'merge-base': none,
-  'name-rev': none,
-  'for-each-ref': none,
-  'show-ref': none,
-  'show-branch': none,
-  'count-objects': none,
-  'check-ignore': none,
-  'check-attr': none,
-  cherry: none,
-  fsck: none,
-  version: none,
   grep: {
     pattern: true,
     data: '-e -A -B -C --threads -m',

@@ -23,14 +23,13 @@ const CHECKSUM_BYTES = 20
 /** @returns true when the index is the one of the beginning but for such times */
 export function isSameIndex(workspace: Tree, setFolder: string, raw: RawName): boolean {
   if (!isIndex(raw)) return false
-  try {
+  const isSame = attempt(() => {
     const now = read(rawSlot(workspace.folder(folderOf(raw)), lastOf(raw)))
     using folder = hold(setFolder, flags.folder)
     const then = read(slot(folder, KEPT))
     return now !== undefined && then !== undefined && entriesDigest(now) === entriesDigest(then)
-  } catch {
-    return false
-  }
+  })
+  return isSame ?? false
 }
 
 /** @returns a digest of the entries of the index at that path; undefined for anything else */

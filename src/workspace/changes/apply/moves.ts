@@ -4,7 +4,7 @@
  */
 
 import { chmodSync, lchownSync, mkdirSync, promises, rmdirSync, symlinkSync, unlinkSync } from 'node:fs'
-import { hasCode } from '../../../kit/errors.ts'
+import { hasCode, unlessCode, unlessMissing } from '../../../kit/errors.ts'
 import { type Handle, slot } from '../../descriptor.ts'
 import type { Item } from '../set/plan.ts'
 import {
@@ -297,27 +297,15 @@ async function copyEntry(libc: Libc, { from, to, temporary }: { from: EntryPlace
 function likeOriginal(libc: Libc, made: EntryPlace, { kind, uid, gid, mode, modified }: EntryStat): void {
   const path = rawSlot(made.folder, made.name)
   const now = lstat(made.folder, made.name)
-  if (now !== undefined && (now.uid !== uid || now.gid !== gid)) keepOwner(path, uid, gid)
+  // Only root can set the owner of a file.
+  if (now !== undefined && (now.uid !== uid || now.gid !== gid)) unlessCode(['EPERM'], () => lchownSync(path, uid, gid))
   if (kind === 'file') chmodSync(path, mode)
   const time = BigInt(modified)
   const seconds = time / 1_000_000_000n - (time % 1_000_000_000n < 0n ? 1n : 0n)
   libc.setModified(made, { seconds, nanoseconds: time - seconds * 1_000_000_000n })
 }
 
-/** Sets the owner of a file, which only root can do. */
-function keepOwner(path: string | Buffer, uid: number, gid: number): void {
-  try {
-    lchownSync(path, uid, gid)
-  } catch (error) {
-    if (!hasCode(error, 'EPERM')) throw error
-  }
-}
-
 /** Does nothing when nothing is there. @throws the system's error */
 function deleteEntry({ folder, name }: EntryPlace): void {
-  try {
-    unlinkSync(rawSlot(folder, name))
-  } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw error
-  }
+  unlessMissing(() => unlinkSync(rawSlot(folder, name)))
 }

@@ -2,7 +2,7 @@
 
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { atEnd } from '../../../kit/errors.ts'
+import { atEnd, attempt } from '../../../kit/errors.ts'
 import type { Log } from '../../../runtime/port.ts'
 import { explain } from '../../descriptor.ts'
 import type { Applied } from '../contract.ts'
@@ -141,12 +141,8 @@ export async function flush(libc: Libc, folder: string, bytes: number): Promise<
 }
 
 function waitingKib(): number {
-  try {
-    const text = readFileSync('/proc/meminfo', 'latin1')
-    return ['Dirty', 'Writeback'].reduce((sum, name) => sum + Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0), 0)
-  } catch {
-    return 0
-  }
+  const text = attempt(() => readFileSync('/proc/meminfo', 'latin1')) ?? ''
+  return ['Dirty', 'Writeback'].reduce((sum, name) => sum + Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0), 0)
 }
 
 /** @returns false where there is no `sync` that knows single file systems */

@@ -2,7 +2,7 @@
 
 import { closeSync, fsyncSync, openSync, readFileSync, readSync, renameSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { atEnd } from '../../../kit/errors.ts'
+import { atEnd, attempt } from '../../../kit/errors.ts'
 import type { ChangeReview, EntryState } from '../../../runtime/changes.ts'
 import type { About, Side } from '../contract.ts'
 import type { Identity } from '../tree/entry.ts'
@@ -62,27 +62,22 @@ export function headerOf(given: GivenHeader): Header {
 
 /** @returns a small plan as the text of its file */
 export function planText({ header, items }: { readonly header: GivenHeader; readonly items: readonly Item[] }): string {
-  return [headerOf(header), ...items].map((line) => `${JSON.stringify(line)}\n`).join('')
+  return linesFor([headerOf(header), ...items])
+}
+
+function linesFor(values: readonly unknown[]): string {
+  return values.map((value) => `${JSON.stringify(value)}\n`).join('')
 }
 
 /** Writes all lines under a temporary name. @returns its path @throws the system's error */
 export async function writePlan(folder: string, { header, items }: MovePlan, pace: Pace): Promise<string> {
   const path = join(folder, 'plan.tmp')
   const file = openSync(path, 'w', 0o600)
-  try {
-    writeAll(file, `${JSON.stringify(header)}\n`)
-    for (let at = 0; at < items.length; at += LINES_AT_ONCE) {
-      writeAll(
-        file,
-        items
-          .slice(at, at + LINES_AT_ONCE)
-          .map((item) => `${JSON.stringify(item)}\n`)
-          .join(''),
-      )
-      await pace()
-    }
-  } finally {
-    closeSync(file)
+  using _end = atEnd(() => closeSync(file))
+  writeAll(file, linesFor([header]))
+  for (let at = 0; at < items.length; at += LINES_AT_ONCE) {
+    writeAll(file, linesFor(items.slice(at, at + LINES_AT_ONCE)))
+    await pace()
   }
   return path
 }
@@ -100,11 +95,7 @@ export function flushFile(path: string): void {
 }
 
 export function discard(path: string): void {
-  try {
-    unlinkSync(path)
-  } catch {
-    // It is not there.
-  }
+  attempt(() => unlinkSync(path))
 }
 
 /** @throws when it is not a plan */
@@ -138,12 +129,8 @@ function parseItem(line: string): Item {
 
 /** @returns undefined when the file does not exist @throws when it is not a plan */
 export function readHeader(path: string): Header | undefined {
-  let file: number
-  try {
-    file = openSync(path, 'r')
-  } catch {
-    return undefined
-  }
+  const file = attempt(() => openSync(path, 'r'))
+  if (file === undefined) return undefined
   using _end = atEnd(() => closeSync(file))
   return parseHeader(firstLine(file, USUAL_HEADER) ?? firstLine(file, LONGEST_HEADER) ?? '')
 }

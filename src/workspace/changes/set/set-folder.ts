@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
-import { errnoOf, unlessMissing } from '../../../kit/errors.ts'
+import { attempt, unlessCode, unlessMissing } from '../../../kit/errors.ts'
 import type { OutsideGit } from '../../../runtime/changes.ts'
 import { slot } from '../../descriptor.ts'
 import type { SetState, SetSummary } from '../contract.ts'
@@ -159,13 +159,12 @@ export function workspaceOfBusy(store: string, id: string): string {
 /** Removes what only the command and the judgement needed; the layer can hold much that did not change. Never throws. */
 export function tidy(folder: string): void {
   const trash = join(folder, 'gone')
-  try {
+  // What cannot be moved stays until the set is forgotten.
+  attempt(() => {
     mkdirSync(trash, { recursive: true, mode: 0o700 })
     for (const name of ['up', 'work', 'mnt', 'lower', 'cache', 'index', 'index.git', 'up.git', 'work.git', 'mnt.git', 'lower.git'])
       moveAway(join(folder, name), join(trash, name))
-  } catch {
-    // It stays until the set is forgotten.
-  }
+  })
   void removeTree(trash).catch(() => undefined)
 }
 
@@ -208,12 +207,10 @@ export function restoreModes(folder: string, workspace: Tree, settled: ReadonlyS
 }
 
 function restore(workspace: Tree, { raw, mode }: Widened): void {
-  try {
+  unlessCode(['ENOENT', 'ENOTDIR', 'ELOOP', 'ESTALE'], () => {
     chmodSync(slot(workspace.folder(raw)), mode)
     workspace.forget(raw)
-  } catch (error) {
-    if (!['ENOENT', 'ENOTDIR', 'ELOOP', 'ESTALE'].includes(errnoOf(error) ?? '')) throw error
-  }
+  })
 }
 
 function remembered(folder: string): Widened[] {

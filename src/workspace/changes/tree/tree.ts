@@ -1,7 +1,7 @@
 /** Opens the folders of one tree part by part without following links, and keeps the last ones open. */
 
 import { chmodSync, fstatSync, lstatSync, mkdirSync, promises, readdirSync, readlinkSync, readSync } from 'node:fs'
-import { errnoOf, hasCode, unlessMissing } from '../../../kit/errors.ts'
+import { errnoOf, hasCode, unlessCode, unlessMissing } from '../../../kit/errors.ts'
 import type { OutsideGit } from '../../../runtime/changes.ts'
 import { flags, type Handle, hold, slot } from '../../descriptor.ts'
 import { type EntryStat, folderOf, lastOf, lstat, type RawName, rawSlot } from './entry.ts'
@@ -168,12 +168,7 @@ function openOne({ root, onWiden, asItIs = false, isPrivate = false, quickLstat 
     madeFolder,
     groupOf: (raw) => folder(raw).group,
     lstat(raw) {
-      try {
-        return quickLstat(folder(folderOf(raw)), lastOf(raw))
-      } catch (error) {
-        if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '')) return undefined
-        throw error
-      }
+      return unlessCode(['ENOENT', 'ENOTDIR', 'ELOOP'], () => quickLstat(folder(folderOf(raw)), lastOf(raw)))
     },
     betweenSteps() {
       state.checked = undefined
