@@ -1,8 +1,8 @@
 /** Joins the index with the vectors of an embedder, and keeps both in a file. */
 
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { errorText, unlessMissing } from '../kit/errors.ts'
+import { replaceFile } from '../kit/files.ts'
 import { isObject, parseJson } from '../kit/json.ts'
 import { createHybridIndex, type Entry, type Hit, type Query } from './hybrid-index.ts'
 
@@ -36,9 +36,7 @@ export function openStoredIndex<E extends Entry>({ embedder, dbPath = ':memory:'
   function save(): void {
     if (dbPath === ':memory:') return
     const content = { version: 1, entries: index.all(), model, dimensions, vectors: [...vectors].map(([text, one]) => [text, [...one]]) }
-    mkdirSync(dirname(dbPath), { recursive: true, mode: 0o700 })
-    writeFileSync(`${dbPath}.${process.pid}`, JSON.stringify(content), { mode: 0o600 })
-    renameSync(`${dbPath}.${process.pid}`, dbPath)
+    replaceFile(dbPath, JSON.stringify(content))
   }
 
   /** Leaves out a vector that is not usable, and all further ones where the embedder fails. Never rejects. */

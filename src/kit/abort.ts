@@ -14,6 +14,12 @@ export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
+/** Calls a function after `ms`. @returns a function that prevents it */
+export function after(ms: number, then: () => void): () => void {
+  const timer = setTimeout(then, ms)
+  return () => clearTimeout(timer)
+}
+
 /** Resolves when the signal aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve(), { once: true })))

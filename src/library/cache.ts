@@ -25,22 +25,10 @@ export type SemanticCacheConfig = SaveOptions<SerializableCacheEntry[]> & {
 /** A text, the response of a model, or all events of a turn. */
 export type CacheableAnswer = string | { readonly parts: readonly Part[] } | readonly AgentEvent[]
 
-export type SemanticCache = {
-  /** @throws TypeError when the embedder returns something else than finite numbers, or another count of them than before */
-  lookup: (query: string) => Promise<CacheLookupResult>
-  /** Stores no response with tool calls, and no turn that ran a tool or did not end well: a repeated answer would not repeat the effect. */
-  store: (query: string, answer: CacheableAnswer) => Promise<void>
-  /** Looks the question up, else computes the answer and stores it if it can be stored. */
-  getOrCompute: (query: string, compute: () => Promise<CacheableAnswer>) => Promise<{ response: string; cached: boolean }>
-  stats: () => CacheStats
-  clear: () => void
-  /** @returns how many entries it removed */
-  clearExpired: () => number
-  persist: () => void | Promise<void>
-}
+export type SemanticCache = ReturnType<typeof createSemanticCache>
 
 /** @throws Error that lists everything that is wrong with `initialEntries` */
-export function createSemanticCache(config: SemanticCacheConfig = {}): SemanticCache {
+export function createSemanticCache(config: SemanticCacheConfig = {}) {
   const { embedder, similarityThreshold = 0.85, maxEntries = 1_000, ttlMs = 86_400_000, initialEntries = [] } = config
   /** By normalised text; the entry that was used last stands last. */
   const entries = new Map<string, SerializableCacheEntry>()
@@ -78,6 +66,7 @@ export function createSemanticCache(config: SemanticCacheConfig = {}): SemanticC
     if (entries.size > maxEntries) entries.delete(oldest)
   }
 
+  /** @returns how many entries it removed */
   function clearExpired(): number {
     const old = [...entries].filter(([, { cachedAt }]) => Date.now() - cachedAt >= ttlMs)
     for (const [key] of old) entries.delete(key)
@@ -94,6 +83,7 @@ export function createSemanticCache(config: SemanticCacheConfig = {}): SemanticC
     return best.similarity >= similarityThreshold ? best : undefined
   }
 
+  /** @throws TypeError when the embedder returns something else than finite numbers, or another count of them than before */
   async function lookup(query: string): Promise<CacheLookupResult> {
     const began = performance.now()
     clearExpired()
@@ -110,6 +100,7 @@ export function createSemanticCache(config: SemanticCacheConfig = {}): SemanticC
     return { hit: true, entry: { ...entry, similarity }, lookupMs }
   }
 
+  /** Stores no response with tool calls, and no turn that ran a tool or did not end well: a repeated answer would not repeat the effect. */
   async function store(query: string, answer: CacheableAnswer): Promise<void> {
     const { text, hasEffects } = read(answer)
     if (hasEffects) return
@@ -121,25 +112,26 @@ export function createSemanticCache(config: SemanticCacheConfig = {}): SemanticC
   return {
     lookup,
     store,
-    async getOrCompute(query, compute) {
+    /** Looks the question up, else computes the answer and stores it if it can be stored. */
+    async getOrCompute(query: string, compute: () => Promise<CacheableAnswer>): Promise<{ response: string; cached: boolean }> {
       const { entry } = await lookup(query)
       if (entry) return { response: entry.response, cached: true }
       const answer = await compute()
       await store(query, answer)
       return { response: read(answer).text, cached: false }
     },
-    stats() {
+    stats(): CacheStats {
       const { hits: totalHits, misses: totalMisses, similarity } = counts
       const hitRate = totalHits / (totalHits + totalMisses || 1)
       return { totalEntries: entries.size, totalHits, totalMisses, hitRate, avgSimilarity: similarity / (totalHits || 1) }
     },
-    clear() {
+    clear(): void {
       entries.clear()
       Object.assign(counts, { hits: 0, misses: 0, similarity: 0, dimensions: 0 })
       changed()
     },
     clearExpired,
-    persist: save,
+    persist: (): void | Promise<void> => save(),
   }
 }
 

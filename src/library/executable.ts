@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
+import { attempt } from '../kit/errors.ts'
 
 export type FindOptions = {
   /** A path that wins over everything else. */
@@ -23,17 +24,10 @@ export function findExecutable({ executable, env = process.env }: FindOptions = 
     )
   }
   const name = `@braidclaw/${process.platform}-${process.arch}`
-  const found = ofPlatform(name) ?? fileURLToPath(new URL('../../bin/braidclaw', import.meta.url))
+  const ofPlatform = attempt(() => createRequire(import.meta.url).resolve(`${name}/bin/braidclaw`))
+  const found = ofPlatform ?? fileURLToPath(new URL('../../bin/braidclaw', import.meta.url))
   if (existsSync(found)) return found
   throw new Error(
     `the braidclaw program is not installed for this machine; run: npm install ${name}, or set BRAIDCLAW_EXECUTABLE to its path`,
   )
-}
-
-function ofPlatform(name: string): string | undefined {
-  try {
-    return createRequire(import.meta.url).resolve(`${name}/bin/braidclaw`)
-  } catch {
-    return undefined
-  }
 }

@@ -13,41 +13,13 @@ export type RelationNode = { id: string; parents: string[]; edgeType: string; co
 /** `initialNodes` may stand in any order. */
 export type RelationStoreConfig = SaveOptions<RelationNode[]> & { initialNodes?: RelationNode[] }
 
-/** Every returned node is a copy. Unknown ids give undefined, false or an empty list. */
-export type RelationStore = {
-  /**
-   * Adds a node, or replaces the one with this id and its parents. @throws Error for an unknown parent, for a cycle (the message shows its
-   * path) and for what is not a node; then nothing changes
-   */
-  add: (node: Omit<RelationNode, 'createdAt'>) => void
-  /** Changes members of the context. @throws Error for an unknown id */
-  update: (id: string, updates: Partial<NodeContext>) => void
-  /** Removes one node. Its children stay and lose this parent: a child without another one becomes a root. */
-  remove: (id: string) => void
-  get: (id: string) => RelationNode | undefined
-  has: (id: string) => boolean
-  /** Returns each node above once, the nearest first on each way up. */
-  ancestors: (id: string) => RelationNode[]
-  descendants: (id: string) => RelationNode[]
-  parents: (id: string) => RelationNode[]
-  children: (id: string) => RelationNode[]
-  roots: () => RelationNode[]
-  leaves: () => RelationNode[]
-  byEdgeType: (edgeType: string) => RelationNode[]
-  byStatus: (status: NodeContext['status']) => RelationNode[]
-  /** Tells whether `from` would be above itself with these parents. */
-  wouldCreateCycle: (from: string, toParents: string[]) => boolean
-  /** Returns one line a node, with its status and the ids of its parents, and its children indented below. */
-  toContext: (ids: string[]) => string
-  /** Calls onPersist with all nodes; rejects when it fails. */
-  persist: () => void | Promise<void>
-  all: () => RelationNode[]
-  clear: () => void
-  size: () => number
-}
+export type RelationStore = ReturnType<typeof createRelationStore>
 
-/** @throws Error that lists all that is wrong with `initialNodes`: nodes without an id, ids given twice, unknown parents, cycles */
-export function createRelationStore(config: RelationStoreConfig = {}): RelationStore {
+/**
+ * Every returned node is a copy. Unknown ids give undefined, false or an empty list.
+ * @throws Error that lists all that is wrong with `initialNodes`: nodes without an id, ids given twice, unknown parents, cycles
+ */
+export function createRelationStore(config: RelationStoreConfig = {}) {
   const nodes = new Map<string, RelationNode>()
   const below = new Map<string, Set<string>>()
   const { save, changed } = createSaver(config, () => copies(nodes.values()))
@@ -96,7 +68,11 @@ export function createRelationStore(config: RelationStoreConfig = {}): RelationS
 
   load(config.initialNodes ?? [])
   return {
-    add(given) {
+    /**
+     * Adds a node, or replaces the one with this id and its parents. @throws Error for an unknown parent, for a cycle (the message shows its
+     * path) and for what is not a node; then nothing changes
+     */
+    add(given: Omit<RelationNode, 'createdAt'>): void {
       const node = nodeFrom({ ...given, createdAt: Date.now() })
       const { id, parents } = node
       const cycle = cycleOf(id, parents)
@@ -105,13 +81,15 @@ export function createRelationStore(config: RelationStoreConfig = {}): RelationS
       put(node)
       changed()
     },
-    update(id, updates) {
+    /** Changes members of the context. @throws Error for an unknown id */
+    update(id: string, updates: Partial<NodeContext>): void {
       const node = nodes.get(id)
       if (!node) throw new Error(`Node '${id}' does not exist`)
       nodes.set(id, nodeFrom({ ...node, context: { ...node.context, ...updates } }))
       changed()
     },
-    remove(id) {
+    /** Removes one node. Its children stay and lose this parent: a child without another one becomes a root. */
+    remove(id: string): void {
       if (!nodes.has(id)) return
       detach(id)
       for (const child of found(under(id))) nodes.set(child.id, { ...child, parents: child.parents.filter((parent) => parent !== id) })
@@ -119,26 +97,30 @@ export function createRelationStore(config: RelationStoreConfig = {}): RelationS
       below.delete(id)
       changed()
     },
-    get: (id) => found([id])[0],
-    has: (id) => nodes.has(id),
-    ancestors: (id) => found(depthFirst(above(id), above).seen),
-    descendants: (id) => found(depthFirst(under(id), under).seen),
-    parents: (id) => found(above(id)),
-    children: (id) => found(under(id)),
+    get: (id: string) => found([id])[0],
+    has: (id: string) => nodes.has(id),
+    /** Returns each node above once, the nearest first on each way up. */
+    ancestors: (id: string) => found(depthFirst(above(id), above).seen),
+    descendants: (id: string) => found(depthFirst(under(id), under).seen),
+    parents: (id: string) => found(above(id)),
+    children: (id: string) => found(under(id)),
     roots: () => where(({ parents }) => parents.length === 0),
     leaves: () => where(({ id }) => !below.get(id)?.size),
-    byEdgeType: (edgeType) => where((node) => node.edgeType === edgeType),
-    byStatus: (status) => where(({ context }) => context.status === status),
-    wouldCreateCycle: (from, toParents) => cycleOf(from, toParents) !== undefined,
-    toContext(ids) {
+    byEdgeType: (edgeType: string) => where((node) => node.edgeType === edgeType),
+    byStatus: (status: NodeContext['status']) => where(({ context }) => context.status === status),
+    /** Tells whether `from` would be above itself with these parents. */
+    wouldCreateCycle: (from: string, toParents: string[]) => cycleOf(from, toParents) !== undefined,
+    /** Returns one line a node, with its status and the ids of its parents, and its children indented below. */
+    toContext(ids: string[]): string {
       const line = (node: RelationNode) => lineOf(node, 'parents', node.parents)
       return found(ids)
         .flatMap((node) => [line(node), ...found(under(node.id)).map((child) => `  ${line(child)}`)])
         .join('\n')
     },
-    persist: save,
+    /** Calls onPersist with all nodes; rejects when it fails. */
+    persist: (): void | Promise<void> => save(),
     all: () => copies(nodes.values()),
-    clear() {
+    clear(): void {
       nodes.clear()
       below.clear()
       changed()

@@ -86,7 +86,7 @@ export async function readSop({ text, folder, tools }: SopSource): Promise<ReadS
   const problems: FieldProblem[] = broken.map((problem) => ({ ...problem, field: '' }))
   const root = createTableReader({ data, path: '', place }, problems)
   const name = root.text('name')
-  if (root.has('name') && !isName(name))
+  if (root.has('name') && !/^[a-z][a-z0-9-]{0,63}$/.test(name))
     root.wrong('name', `has small letters, digits and "-", and begins with a letter; got ${shown(name)}`)
   else if (folder !== undefined && root.has('name') && name !== folder)
     root.wrong('name', `is the name of the folder, ${shown(folder)}; got ${shown(name)}`)
@@ -107,10 +107,6 @@ export async function readSop({ text, folder, tools }: SopSource): Promise<ReadS
   const sop = { name, description, inputs, steps, outputs, triggers, ...(budget && { budget }) }
   checkOrder(sop, tables)
   return { sop, problems: problems.sort((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0)) }
-}
-
-function isName(name: string): boolean {
-  return /^[a-z][a-z0-9-]{0,63}$/.test(name)
 }
 
 function inputOf(name: string, table: TableReader): SopInput {
@@ -201,13 +197,10 @@ async function stepOf(table: TableReader, tools: KnownTools, validate: Validator
   const parallel = table.has('parallel') ? table.text('parallel') : undefined
   const when = conditionOf(table)
   const step: Step = {
-    ...{ id, kind, tool, args, prompt },
-    ...(contentFrom === undefined ? {} : { contentFrom }),
+    ...{ id, kind, tool, args, prompt, contentFrom, when, parallel },
     onFailure: table.oneOf('on_failure', ['abort', 'continue'], 'abort'),
-    ...(when ? { when } : {}),
     retry: kind === 'approval' ? 0 : table.whole('retry', { min: 0, max: 10, fallback: 0 }),
-    ...(timeout === undefined ? {} : { timeoutMs: timeout * 1_000 }),
-    ...(parallel === undefined ? {} : { parallel }),
+    timeoutMs: timeout && timeout * 1_000,
   }
   table.end()
   return step

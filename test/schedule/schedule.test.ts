@@ -186,6 +186,8 @@ test('over HTTP: only an admin changes schedules; adding one wakes the process, 
   const patch = (body: object) => server.ask('/schedules/report', body, { method: 'PATCH' })
   expect((await patch({ every: '2h', pause_after: 1 })).body).toMatchObject({ state: 'active', when: 'every 2h', pause_after: 1 })
   expect((await patch({ state: 'paused' })).body).toMatchObject({ state: 'paused', next: [] })
+  const same = { state: 'paused', when: 'every 2h', pause_after: 1 }
+  expect((await patch({ zone: 'Europe/Berlin' })).body).toMatchObject({ ...same, zone: 'Europe/Berlin' })
   const reading = await server.ask('/schedules', undefined, { headers: { authorization: `Bearer ${reader}` } })
   expect(reading.body.schedules).toHaveLength(1)
   expect((await server.ask('/schedules/report', undefined, { method: 'DELETE' })).status).toBe(200)

@@ -16,8 +16,8 @@ const PURE_BUILTINS = new Set(['node:util', 'node:path'])
 /** These read the working directory. */
 const IMPURE_PATH = new Set(['resolve', 'relative', 'default', '*'])
 
-/** They wait and read /proc, which the core must not; adapters, the host and entrances import them. */
-const SYSTEM = new Set(['src/kit/abort.ts', 'src/kit/proc.ts'])
+/** They wait, read /proc and write files, which the core must not; adapters, the host and entrances import them. */
+const SYSTEM = new Set(['src/kit/abort.ts', 'src/kit/files.ts', 'src/kit/proc.ts'])
 
 type Layer = 'core' | 'system' | 'adapter' | 'host' | 'entrance' | 'shell' | 'unknown' | 'outside'
 

@@ -1,8 +1,8 @@
 /** Keeps what the texts of a project say in a file, so that the next process reads only what has changed since. */
 
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { attempt } from '../../kit/errors.ts'
+import { replaceFile } from '../../kit/files.ts'
 import { isObject, parseJson } from '../../kit/json.ts'
 import { createImportReader, isCode, type ReadImports } from './read-imports.ts'
 
@@ -47,12 +47,7 @@ export function createFactCache(file?: string): FactCache {
     save() {
       if (file === undefined || texts < fewTexts) return
       texts = 0
-      attempt(() => {
-        const draft = `${file}.${process.pid}`
-        mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-        writeFileSync(draft, JSON.stringify({ version, files: [...known].slice(-mostKept) }), { mode: 0o600 })
-        renameSync(draft, file)
-      })
+      attempt(() => replaceFile(file, JSON.stringify({ version, files: [...known].slice(-mostKept) })))
     },
   }
 }

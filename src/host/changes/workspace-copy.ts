@@ -23,6 +23,7 @@ import type { Change, ChangeReview, ChangeSet, EntryState } from '../../runtime/
 import { reviewChanges } from '../../security/changes/review-changes.ts'
 import type { About } from '../../workspace/changes/contract.ts'
 import { createLook } from '../../workspace/changes/look.ts'
+import type { Identity } from '../../workspace/changes/tree/entry.ts'
 import { bytesAt, namesOf } from '../../workspace/changes/tree/entry.ts'
 import { createPace, type Pace } from '../../workspace/changes/tree/tree.ts'
 import { readMoves } from '../../workspace/git/read-moves.ts'
@@ -33,13 +34,7 @@ import { createChangeRules } from '../transactions/reviewed-views.ts'
 import { changeSetOf } from './kept-changes.ts'
 
 /** The state of an entry; `inode` and `changed`, in ns, tell whether somebody touched it. */
-type CopiedEntry = {
-  readonly kind: EntryState['kind']
-  readonly mode: number
-  readonly size: number
-  readonly inode: string
-  readonly changed: string
-}
+type CopiedEntry = Pick<Identity, 'kind' | 'mode' | 'size' | 'inode' | 'changed'>
 
 /** The state of a copy before the attempt; names are bytes as latin1, because not every name is UTF-8. */
 export type Manifest = ReadonlyMap<string, CopiedEntry>

@@ -50,31 +50,21 @@ export type ScheduledRun = {
   readonly sent?: string
 }
 
-export type Schedule = {
-  readonly id: string
-  readonly name: string
-  readonly state: 'active' | 'paused' | 'done'
+type FromRow = 'id' | 'name' | 'state' | 'kind' | 'zone' | 'message' | 'workspace' | 'conversation' | 'missed' | 'overlap' | 'pauseAfter'
+
+/** `failures`: in a row. */
+export type Schedule = Pick<ScheduleRow, FromRow | 'failures'> & {
   /** Why it is paused. */
   readonly why?: string
-  readonly kind: 'at' | 'every' | 'cron'
   /** In words: `every 2h`, `cron 0 9 * * *`, `at 2026-12-24T08:00:00.000Z`. */
   readonly when: string
-  readonly zone: string
   /** The next due times; none when it is paused or done. */
   readonly next: readonly string[]
-  readonly message: string
-  readonly workspace: string
   readonly agent?: string
   readonly autonomy?: string
-  readonly conversation: 'new' | 'same'
   readonly channel?: string
   readonly to?: string
   readonly check?: string
-  readonly missed: 'run-once' | 'skip' | 'run-all'
-  readonly overlap: 'skip' | 'wait'
-  readonly pauseAfter: number
-  /** Failures in a row. */
-  readonly failures: number
   readonly created: string
   /** The agent made it for the chat that it answers to. */
   readonly madeInChat?: true

@@ -65,11 +65,8 @@ export type Home = HomeParts & {
   release(): void
 }
 
-type Shared = HomeParts & {
-  readonly recorder: OneWriter
-  readonly windows: ModelWindows
-  readonly services: HomeServices
-  readonly redactor: HomeRedactor
+type Shared = Omit<Home, 'onStop' | 'release'> & {
+  readonly redactor: ReturnType<typeof createHomeRedactor>
   readonly listeners: Set<(reason: string) => void>
   readonly unwatch: () => void
   users: number
@@ -116,16 +113,8 @@ function openFirst({ open, watchStop, estop }: HomeOptions): Shared {
     for (const listener of listeners) listener(reason)
   })
   const recorder = createRecorder(parts.record, { ...parts.memory, committed: services.events.committed })
-  return {
-    ...parts,
-    recorder,
-    windows: createModelWindows(parts.memory.windows, recorder.add),
-    services,
-    redactor,
-    listeners,
-    unwatch,
-    users: 0,
-  }
+  const windows = createModelWindows(parts.memory.windows, recorder.add)
+  return { ...parts, recorder, windows, services, redactor, listeners, unwatch, users: 0 }
 }
 
 function servicesOver({ memory }: HomeParts, estop: string): HomeServices {
@@ -219,16 +208,10 @@ function parsePosition(after: number | string): Position {
   )
 }
 
-type HomeRedactor = {
-  readonly redact: Redact
-  /** @returns a function to call when this user leaves: the redactor then stops learning from it */
-  learnFrom(user: Redactor): () => void
-}
-
 /**
  * Redacts the secrets of every user of a home from everything that any of them stores: it learns from each user and never forgets a secret.
  */
-function createHomeRedactor(): HomeRedactor {
+function createHomeRedactor() {
   const all = createRedactor()
   /** Holds for each user redactor how many of its secrets are known here, and how many users share it. */
   const known = new Map<Redactor, { count: number; users: number }>()
@@ -242,11 +225,12 @@ function createHomeRedactor(): HomeRedactor {
   }
 
   return {
-    redact(value) {
+    redact<T>(value: T) {
       learn()
       return all.json(value)
     },
-    learnFrom(user) {
+    /** @returns a function to call when this user leaves: the redactor then stops learning from it */
+    learnFrom(user: Redactor) {
       const has = known.get(user) ?? { count: 0, users: 0 }
       has.users += 1
       known.set(user, has)

@@ -1,10 +1,10 @@
 /** Implements `openHost`: it opens a home once per process and the conversations in it. */
 
-import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { within } from '../../kit/abort.ts'
 import { atAsyncEnd } from '../../kit/errors.ts'
 import { lazy } from '../../kit/lazy.ts'
+import { namesIn } from '../../kit/proc.ts'
 import type { Recovery } from '../../memory/recovery/interrupted-runs.ts'
 import { watchStop } from '../../service/stop-file.ts'
 import { narrowSetup } from '../access/channel-profile.ts'
@@ -50,7 +50,7 @@ export async function openHost(given: Setup, { ahead = true }: OpenHostOptions =
   })
 
   // Looked for before this process makes a sandbox: a process that was killed between two turns may have left the view of a command.
-  const hasViews = hasSandboxFolders(setup.paths.home)
+  const hasViews = namesIn(join(setup.paths.home, 'run')).some((name) => /^(?:sandbox|tx)-/.test(name))
   /** After a crash the changes of its commands are settled before anything else runs. */
   const settled = lazy(async () => {
     const isLeft = async () => hasViews && (await import('../../sandbox/private-folder.ts')).hasLeftovers(setup.paths.home)
@@ -168,11 +168,6 @@ export async function withConversation<T>(
 }
 
 const keptChanges = () => import('../records/integrity/open-kept-changes.ts')
-
-function hasSandboxFolders(home: string): boolean {
-  const run = join(home, 'run')
-  return existsSync(run) && readdirSync(run).some((name) => /^(?:sandbox|tx)-/.test(name))
-}
 
 /** A dead process may have left private views of the workspace, or a change set half applied. */
 function hasLeft({ interrupted, closedRuns, undecided }: Recovery): boolean {

@@ -1,7 +1,7 @@
 /** Lists the questions of a home and answers them: for a turn that waits, or for changes that no turn waits for any more. */
 
 import { relative } from 'node:path'
-import { isObject } from '../../kit/json.ts'
+import { isObject, parseJson } from '../../kit/json.ts'
 import { didYouMean, quote } from '../../kit/text.ts'
 import type { AlwaysRule, Approval } from '../../memory/approval-table.ts'
 import { isAlive } from '../../memory/journal/process-owner.ts'
@@ -204,12 +204,8 @@ function withWords(rule: AlwaysRule): AlwaysRule & { readonly allows: string } {
 function wordsOf({ tool, scope }: AlwaysRule): string {
   const changes = tool === changeRuleTool ? parseChangeRule(scope) : undefined
   if (changes) return tellChangeRule(changes)
-  try {
-    const words: unknown = JSON.parse(scope)
-    return Array.isArray(words) ? words.join(' ') : scope
-  } catch {
-    return scope
-  }
+  const words = parseJson(scope)
+  return Array.isArray(words) ? words.join(' ') : scope
 }
 
 type LateDecision = {

@@ -23,7 +23,7 @@ import { approvalRecords } from './approvals.ts'
 import { marksOfRun } from './claims/proof-of-run.ts'
 import { conversationRecords } from './conversations.ts'
 import { openKeptChanges, withReceipt } from './integrity/open-kept-changes.ts'
-import { anchorNow, brokenChain, checkChain, verifyInChild } from './integrity/receipt-check.ts'
+import { anchorNow, checkChain, checkReport, verifyInChild } from './integrity/receipt-check.ts'
 import { pinRecords } from './pins.ts'
 import { limited, type RecordsBase, resolveRun } from './records-base.ts'
 import { sopRecords } from './sop-records.ts'
@@ -83,11 +83,7 @@ function receiptRecords({ setup, memory }: RecordsBase): HostRecords['receipts']
       if (against !== undefined) anchorIn(against)
       if (bytesOf(path) > longLog) return verifyInChild(setup, { deep, against })
       const anchor = against === undefined ? undefined : anchorIn(against)
-      const { found, joined, unfinished, older } = checkChain({ setup, memory, deep, anchor })
-      const { count, completeness } = found
-      const problems = [...found.problems.map(brokenChain), ...joined.map(({ message }) => message)]
-      const warnings = [...found.warnings.map(({ message }) => message), ...older.map((message) => `of an older version: ${message}`)]
-      return { ok: found.ok && joined.length === 0, deep, count, completeness, problems, warnings, unfinished }
+      return checkReport(checkChain({ setup, memory, deep, anchor }), deep)
     },
   }
 }

@@ -1,6 +1,7 @@
 /** Assembles one conversation by hand, in this file only. It loads parts that only some turns need when a turn needs them. */
 
 import { allowedTools, type LimitsConfig } from '../../config/config.ts'
+import { after } from '../../kit/abort.ts'
 import { errorText } from '../../kit/errors.ts'
 import { type Lazy, lazy } from '../../kit/lazy.ts'
 import type { Memory } from '../../memory/memory.ts'
@@ -408,11 +409,6 @@ async function rulesFor({ setup, rules: shared }: Profile) {
 /** Removes "error: " because the code that shows a run's error adds it again. */
 function stripErrorPrefix(error: unknown): never {
   throw error instanceof Error && error.message.startsWith('error: ') ? new Error(error.message.slice(7)) : error
-}
-
-function after(ms: number, then: () => void): () => void {
-  const timer = setTimeout(then, ms)
-  return () => clearTimeout(timer)
 }
 
 /** A person who saw the model's text before this call may have cancelled: the cancellation must take effect before the call runs. */

@@ -10,6 +10,7 @@ import { createSpendTable } from '../../memory/spend/spend.ts'
 import type { Usage } from '../../runtime/event.ts'
 import type { Provider, SummariseTurn } from '../../runtime/port.ts'
 import { type ChatRequest, type Meter, type ModelWindow, type Picture, ProviderFailure } from '../../runtime/port.ts'
+import { textOf } from '../../runtime/project.ts'
 import { costsNothing, sanitizeUsage } from '../../runtime/usage.ts'
 import type { Payer } from '../access/cost/budget.ts'
 import type { PictureText, Setup } from '../api.ts'
@@ -137,12 +138,7 @@ function requestFor(picture: Picture, model: string, maxChars: number): ChatRequ
 }
 
 async function answerOf(provider: Provider, request: ChatRequest, signal: AbortSignal): Promise<string> {
-  for await (const chunk of provider.chat(request, signal))
-    if (chunk.type === 'done')
-      return chunk.response.parts
-        .flatMap((part) => (part.type === 'text' ? [part.text] : []))
-        .join('')
-        .trim()
+  for await (const chunk of provider.chat(request, signal)) if (chunk.type === 'done') return textOf(chunk.response.parts).trim()
   throw new ProviderFailure('bad_request', 'the stream of the model that reads pictures ended without an end')
 }
 

@@ -1,6 +1,6 @@
 /** Reads what people write for a time, an interval, a cron expression and a time zone. */
 
-import { errorText } from '../../kit/errors.ts'
+import { attempt, errorText } from '../../kit/errors.ts'
 import { didYouMean } from '../../kit/text.ts'
 import type { WrittenTiming } from '../contract/schedules-api.ts'
 import { FailureError } from '../failure.ts'
@@ -98,12 +98,9 @@ function timeOf(text: string, { now, zone }: TimingContext): number | undefined 
 
 /** A time that a night leaves out counts an hour later, and one that a night repeats counts the first time. */
 function instantOf(local: string, { offset, zone }: { readonly offset: string | undefined; readonly zone: string }): number | undefined {
-  try {
-    if (offset !== undefined) return Temporal.Instant.from(`${local}${offset}`).epochMilliseconds
-    return Temporal.PlainDateTime.from(local, { overflow: 'reject' }).toZonedDateTime(zone).epochMilliseconds
-  } catch {
-    return undefined
-  }
+  const instant = () => (offset === undefined ? undefined : Temporal.Instant.from(`${local}${offset}`))
+  const zoned = () => Temporal.PlainDateTime.from(local, { overflow: 'reject' }).toZonedDateTime(zone)
+  return attempt(() => (instant() ?? zoned()).epochMilliseconds)
 }
 
 /** Refuses what a person wrote. */

@@ -3,12 +3,11 @@
 import { within } from '../../kit/abort.ts'
 import { errorText } from '../../kit/errors.ts'
 import { isAlive, thisProcess } from '../../memory/journal/process-owner.ts'
-import type { ScheduleStore, Unsent } from '../../memory/schedule-store.ts'
-import type { Log } from '../../runtime/port.ts'
+import type { Unsent } from '../../memory/schedule-store.ts'
 import type { Host } from '../api.ts'
 import { FailureError } from '../failure.ts'
 import { type RunOptions, runSchedule } from './run-schedule.ts'
-import { createScheduler, keyName, type Scheduler } from './scheduler.ts'
+import { createScheduler, keyName, type Scheduler, type SchedulerOptions } from './scheduler.ts'
 
 export type ServedSchedules = {
   /** Ends the loop, lets runs end for `graceMs`, then cancels them. */
@@ -110,14 +109,9 @@ export async function serveSchedules(
 
 type SendingChannel = { send(to: string, text: string): Promise<void> }
 
-type DeliveryOptions = {
-  readonly store: ScheduleStore
-  /** The channels that are listening in this process. */
+/** `channels`: those that are listening in this process. */
+type DeliveryOptions = Pick<SchedulerOptions, 'store' | 'log' | 'now' | 'owner' | 'isAlive'> & {
   readonly channels: ReadonlyMap<string, SendingChannel>
-  readonly log: Log
-  readonly now: () => number
-  readonly owner: string
-  readonly isAlive: (owner: string) => boolean
 }
 
 /** A text that was not sent is tried again after this time, until it is sent or its channel says that it never can be. */

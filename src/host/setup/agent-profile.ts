@@ -1,8 +1,8 @@
 /** Finds the agent of a turn: which agent it is, where its files are, and what its soul says. */
 
-import { readdirSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import type { Config } from '../../config/config.ts'
+import { entriesIn } from '../../kit/proc.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { didYouMean } from '../../kit/text.ts'
 import { agentFolder } from '../../memory/agent-files/agent-folder.ts'
@@ -59,16 +59,8 @@ const pointerOf = (folder: string) => `conversation-${sha256(folder).slice(0, 16
 
 /** Returns the names of all agents, sorted; "default" is always among them. */
 export function agentsOf({ config, paths }: AgentSetup): readonly string[] {
-  return [...new Set(['default', ...Object.keys(config.agents), ...foldersIn(paths.agents)])].sort()
-}
-
-function foldersIn(path: string): readonly string[] {
-  try {
-    const entries = readdirSync(path, { withFileTypes: true })
-    return entries.filter((entry) => entry.isDirectory() && /^[a-z0-9][a-z0-9-]*$/.test(entry.name)).map(({ name }) => name)
-  } catch {
-    return []
-  }
+  const folders = entriesIn(paths.agents).filter((entry) => entry.isDirectory() && /^[a-z0-9][a-z0-9-]*$/.test(entry.name))
+  return [...new Set(['default', ...Object.keys(config.agents), ...folders.map(({ name }) => name)])].sort()
 }
 
 /** @throws FailureError `error` when it cannot be read; skipped files are logged */
@@ -77,7 +69,7 @@ export async function soulOf(
   agentProfile: AgentProfile,
   { alone = false } = {},
 ): Promise<string> {
-  const named = soulIn(config, agentProfile.id)
+  const named = Object.hasOwn(config.agents, agentProfile.id) ? config.agents[agentProfile.id]?.soul : undefined
   const composed = await composeSystem({
     folder: agentProfile.paths.folder,
     soulOnly: alone,
@@ -86,8 +78,4 @@ export async function soulOf(
   if (!composed.ok) throw new FailureError('error', `${composed.message}`)
   for (const notice of composed.notices) log('warn', notice)
   return composed.text
-}
-
-function soulIn({ agents }: Config, id: string): string | undefined {
-  return Object.hasOwn(agents, id) ? agents[id]?.soul : undefined
 }

@@ -5,6 +5,7 @@
 
 import { readlinkSync } from 'node:fs'
 import { readKeys } from '../../config/keys-file.ts'
+import { attempt } from '../../kit/errors.ts'
 import type { Log } from '../../runtime/port.ts'
 import { createRedactor } from '../../security/redaction/redact.ts'
 import { weaknessOf } from '../../security/redaction/secret-forms.ts'
@@ -20,7 +21,8 @@ export function createHostContext({ env: given, channels, say }: Pick<HostContex
   const env: Environment = { ...given, ...missingIn(given, keyFile.keys), HOME: userHome }
   const redactor = createRedactor()
   for (const [name, value] of Object.entries(env))
-    if (value && (isSecret(name) || name in keyFile.keys) && !weaknessOf(value)) redactor.register(value, name)
+    if (value && (secretEndings.some((ending) => name.endsWith(ending)) || name in keyFile.keys) && !weaknessOf(value))
+      redactor.register(value, name)
   return { env, channels, redactor, cwd: currentFolder(), home, say, ...(keyFile.problem ? { keysProblem: keyFile.problem } : {}) }
 }
 
@@ -29,19 +31,11 @@ function missingIn(given: Environment, keys: { readonly [name: string]: string }
   return Object.fromEntries(Object.entries(keys).filter(([name]) => !given[name]))
 }
 
-function isSecret(name: string): boolean {
-  return secretEndings.some((ending) => name.endsWith(ending))
-}
-
 const secretEndings = ['_API_KEY', '_ACCESS_KEY', '_TOKEN', '_SECRET', '_PASSWORD']
 
 /** The kernel appends " (deleted)" to the name of a removed folder; code that needs the folder then reports that it does not exist. */
 function currentFolder(): string {
-  try {
-    return process.cwd()
-  } catch {
-    return readlinkSync('/proc/self/cwd')
-  }
+  return attempt(() => process.cwd()) ?? readlinkSync('/proc/self/cwd')
 }
 
 /**

@@ -3,11 +3,11 @@
  * one file; an invalid rule ends the command.
  */
 
-import { existsSync, readdirSync, realpathSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorCode, explainErrno, readConfigFile } from '../../config/text/read-toml-file.ts'
 import { createTrust } from '../../config/trust.ts'
-import { attempt } from '../../kit/errors.ts'
+import { realOf } from '../../kit/proc.ts'
 import type { Places } from '../../runtime/rules/condition.ts'
 import { lintRules } from '../../runtime/rules/lint.ts'
 import { parseRules, type Rule, repeated } from '../../runtime/rules/parse-rules.ts'
@@ -90,7 +90,7 @@ type ParsedRules = Pick<LoadedRules, 'notices' | 'problems'> & { readonly rules:
 export function loadRules({ home, userHome, workspace, project: folder = workspace, trusted, own: given = [] }: RulesInput): LoadedRules {
   const places: Places = { workspace, home: userHome }
   const own = readFolder(join(home, 'rules'), places)
-  const project = isSame(join(folder, '.braidclaw'), home) ? nothing : readProject(folder, trusted, places)
+  const project = realOf(join(folder, '.braidclaw')) === realOf(home) ? nothing : readProject(folder, trusted, places)
   const program = parseRules({ text: JSON.stringify(given), file: 'threads of the calling program', places })
   const rules = [...own.rules, ...project.rules, ...program.rules]
   const twice = repeated(rules).map((name) => `two rules are called "${name}" (${filesOf(rules, name)}); rename one`)
@@ -150,10 +150,6 @@ function list(folder: string): { readonly names: readonly string[]; readonly pro
     const code = errorCode(error)
     return code === 'ENOENT' ? { names: [] } : { names: [], problem: `${folder} cannot be read: ${explainErrno(code)}` }
   }
-}
-
-function isSame(folder: string, other: string): boolean {
-  return attempt(() => realpathSync(folder) === realpathSync(other)) ?? false
 }
 
 function filesOf(rules: readonly Rule[], name: string): string {

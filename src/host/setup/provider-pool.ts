@@ -2,7 +2,7 @@
 
 import { isWireProvider, type ProviderConfig, providerNamed, reachableProviders, type WireProvider } from '../../config/config.ts'
 import { homePaths } from '../../config/paths.ts'
-import { sleep } from '../../kit/abort.ts'
+import { after, sleep } from '../../kit/abort.ts'
 import { errorText } from '../../kit/errors.ts'
 import { agentPaths } from '../../memory/agent-files/agent-paths.ts'
 import { createProvider } from '../../providers/create-provider.ts'
@@ -129,11 +129,6 @@ export function createSharedProviders() {
     /** Ends the processes of plugins. */
     close: () => closed.abort(),
   }
-}
-
-function after(ms: number, then: () => void): () => void {
-  const timer = setTimeout(then, ms)
-  return () => clearTimeout(timer)
 }
 
 function keyOf(found: WireProvider, env: Environment): string {

@@ -45,12 +45,8 @@ function stampsOf({ config, trustedFolders, agentsFiles, envFiles, home }: HomeP
   const project = ['.braidclaw/config.toml', ...programNames].map((name) => join(workspace, name))
   return {
     config: [config, ...project, trustedFolders, ...agentsFiles, ...envFiles].map(stampOfFile).join(' '),
-    rules: [...rules, ...rules.flatMap(filesIn)].map(stampOfFile).join(' '),
+    rules: [...rules, ...rules.flatMap((folder) => namesIn(folder).map((name) => join(folder, name)))].map(stampOfFile).join(' '),
   }
-}
-
-function filesIn(folder: string): string[] {
-  return namesIn(folder).map((name) => join(folder, name))
 }
 
 function stampOfFile(path: string): string {

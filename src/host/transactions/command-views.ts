@@ -2,7 +2,6 @@
 
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import { atEnd, errorText } from '../../kit/errors.ts'
-import type { JsonObject } from '../../kit/json.ts'
 import { grouped, quote } from '../../kit/text.ts'
 import type { Change, ChangeReview, ChangeSet, Revised, Revision } from '../../runtime/changes.ts'
 import type { InternalEvent, ToolOutcome } from '../../runtime/event.ts'
@@ -71,16 +70,18 @@ export function createCommandViews({ workspace, store, log, review, admit, about
       if (changes.length === 0) {
         await view.keepCaches()
         view.drop()
-        return withFate(ran, 'none')
+        return { ...ran, metadata: { ...ran.metadata, changes: 'none' } }
       }
       const look = createLook({ workspace, upper: `${view.folder}/up`, changes, outside: outsideOf(view.folder) })
       const about = { ...aboutOf(act), call: aboutOf(asked).call }
       waiting.set(id, { act, view, changes, look, about, inStore: false })
       const { review: found, judged } = await review(act, { changes, look, upper: `${view.folder}/up` })
-      const applicable = changes.filter(isApplicable)
+      // Pipes, sockets and devices never enter the workspace.
+      const applicable = changes.filter(({ after }) => after?.kind !== 'other')
       const inStore = found.verdict === 'ask' && (await keep(view, { changes: applicable, review: found, about }))
       waiting.set(id, { act, view, changes: applicable, look, about, inStore, judged })
-      const ended = saidLeftOut(ran, changes.length - applicable.length)
+      const left = changes.length - applicable.length
+      const ended = left === 0 ? ran : noted(ran, `[pipes, sockets and devices never enter the workspace: ${grouped(left)} left out]`)
       return { ...(found.verdict === 'ask' && !inStore ? notKept(ended) : ended), changes: found }
     } catch (error) {
       waiting.delete(id)
@@ -204,14 +205,7 @@ export function createCommandViews({ workspace, store, log, review, admit, about
   }
 }
 
-/** Pipes, sockets and devices never enter the workspace. */
-function isApplicable({ after }: Change): boolean {
-  return after?.kind !== 'other'
-}
-
-function saidLeftOut(ran: ToolOutcome, left: number): ToolOutcome {
-  if (left === 0) return ran
-  const note = `[pipes, sockets and devices never enter the workspace: ${grouped(left)} left out]`
+function noted(ran: ToolOutcome, note: string): ToolOutcome {
   return { ...ran, output: ran.output === '' ? note : `${ran.output}\n${note}` }
 }
 
@@ -239,12 +233,7 @@ function withPart(ran: ToolOutcome, changes: readonly Change[]): ToolOutcome {
   const paths = changes.slice(0, 50).map(({ path }) => JSON.stringify(path))
   const more = changes.length > paths.length ? ` and ${changes.length - paths.length} more` : ''
   const note = `[The person chose or edited what was applied: only ${paths.join(', ')}${more}, perhaps with other content than the command wrote. Read these files again before you continue.]`
-  return { ...ran, output: ran.output === '' ? note : `${ran.output}\n${note}` }
-}
-
-function withFate(outcome: ToolOutcome, changes: string): ToolOutcome {
-  const metadata: JsonObject = { ...outcome.metadata, changes }
-  return { ...outcome, metadata }
+  return noted(ran, note)
 }
 
 /** The folder with what the command wrote. */

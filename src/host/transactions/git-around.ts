@@ -3,10 +3,11 @@
  * own git would run.
  */
 
-import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { lstatSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { createTrust } from '../../config/trust.ts'
 import { attempt, unlessMissing } from '../../kit/errors.ts'
+import { replaceFile } from '../../kit/files.ts'
 import { namesIn } from '../../kit/proc.ts'
 import { sha256 } from '../../kit/sha256.ts'
 import { quote } from '../../kit/text.ts'
@@ -189,9 +190,7 @@ function keptAt(name: KeptName, { home, workspace }: Keeping): string {
 function kept(name: KeptName, content: Buffer, of: Keeping): string {
   const path = keptAt(name, of)
   if (lstatAt(path) !== undefined && readFileSync(path).equals(content)) return path
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  writeFileSync(`${path}.${process.pid}`, content, { mode: 0o600 })
-  renameSync(`${path}.${process.pid}`, path)
+  replaceFile(path, content)
   return path
 }
 

@@ -2,7 +2,7 @@
  * Sends spans to the OpenTelemetry collector that the environment names: in batches, again when it says so, and never at the cost of a turn.
  */
 
-import { errorText } from '../../../kit/errors.ts'
+import { attempt, errorText } from '../../../kit/errors.ts'
 import { sha256 } from '../../../kit/sha256.ts'
 import type { Log } from '../../../runtime/port.ts'
 import { cachedShare } from '../../../runtime/usage.ts'
@@ -62,7 +62,8 @@ export function createExporter({ url, headers, resource, fetch, log, sleep }: Ex
       }
       if (!response.ok) lose(count, `the collector answered ${response.status}`)
       else {
-        const rejected = rejectedIn(await response.text())
+        const answer = await response.text()
+        const rejected = attempt(() => Number(JSON.parse(answer).partialSuccess?.rejectedSpans)) || 0
         if (rejected > 0) lose(rejected, 'the collector rejected them')
         else state.warned = false
       }
@@ -98,15 +99,6 @@ export function createExporter({ url, headers, resource, fetch, log, sleep }: Ex
   }
 }
 
-function rejectedIn(text: string): number {
-  try {
-    const { partialSuccess } = JSON.parse(text)
-    return Number(partialSuccess?.rejectedSpans ?? 0) || 0
-  } catch {
-    return 0
-  }
-}
-
 export type OtelEnv = Readonly<Partial<Record<string, string>>>
 
 /**
@@ -124,17 +116,9 @@ export function tracesUrl(env: OtelEnv): string | undefined {
 export function headersIn({ OTEL_EXPORTER_OTLP_HEADERS: given = '' }: OtelEnv): { readonly [name: string]: string } {
   const pairs = given.split(',').flatMap((pair): [string, string][] => {
     const [, name, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? []
-    return name === undefined || value === undefined ? [] : [[name, decoded(value)]]
+    return name === undefined || value === undefined ? [] : [[name, attempt(() => decodeURIComponent(value)) ?? value]]
   })
   return Object.fromEntries(pairs)
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }
 
 const trialMs = 3_000
@@ -197,46 +181,35 @@ function otlpBody(spans: readonly Span[], { version, serviceName }: Resource): s
 function attributesOf(span: Span): Pick<OtlpSpan, 'attributes' | 'status'> {
   const operation = { turn: 'invoke_agent', model: 'chat', tool: 'execute_tool' }[span.kind]
   const shared = [text('gen_ai.operation.name', operation), text('gen_ai.conversation.id', span.conversationId)]
-  switch (span.kind) {
-    case 'turn': {
-      const attributes = [
-        ...shared,
-        text('gen_ai.agent.name', 'braidclaw'),
-        text('braidclaw.channel', span.channel),
-        text('braidclaw.run.id', span.runId),
-      ]
-      return span.code === 'answered' ? { attributes, status: {} } : failed(attributes, span.code)
-    }
-    case 'tool': {
-      const attributes = [
-        ...shared,
-        text('gen_ai.tool.name', span.tool),
-        text('gen_ai.tool.call.id', span.callId),
-        text('braidclaw.status', span.status),
-      ]
-      return span.status === 'allowed' ? { attributes, status: {} } : failed(attributes, span.status)
-    }
-    case 'model': {
-      const { usage, provider, error } = span
-      const attributes: Attribute[] = [
-        ...shared,
-        text('gen_ai.request.model', span.model),
-        ...(provider === undefined ? [] : [text('gen_ai.provider.name', provider)]),
-      ]
-      if (usage) {
-        const { inputTokens, outputTokens, cachedInputTokens = 0, cacheWriteTokens = 0 } = usage
-        attributes.push(whole('gen_ai.usage.input_tokens', inputTokens), whole('gen_ai.usage.output_tokens', outputTokens))
-        attributes.push(whole('gen_ai.usage.cache_read.input_tokens', cachedInputTokens))
-        attributes.push(whole('gen_ai.usage.cache_creation.input_tokens', cacheWriteTokens))
-        attributes.push({ key: 'braidclaw.cached_share', value: { doubleValue: cachedShare(usage) } })
-      }
-      return error === undefined ? { attributes, status: {} } : failed(attributes, error)
-    }
-  }
+  const attributes = [...shared, ...ownAttributes(span)]
+  const failure = failureOf(span)
+  if (failure === undefined) return { attributes, status: {} }
+  return { attributes: [...attributes, text('error.type', failure)], status: { code: 2, message: failure } }
 }
 
-function failed(attributes: readonly Attribute[], code: string): Pick<OtlpSpan, 'attributes' | 'status'> {
-  return { attributes: [...attributes, text('error.type', code)], status: { code: 2, message: code } }
+function failureOf(span: Span): string | undefined {
+  if (span.kind === 'model') return span.error
+  const [end, well] = span.kind === 'turn' ? [span.code, 'answered'] : [span.status, 'allowed']
+  return end === well ? undefined : end
+}
+
+function ownAttributes(span: Span): readonly Attribute[] {
+  const { kind, runId } = span
+  if (kind === 'turn')
+    return [text('gen_ai.agent.name', 'braidclaw'), text('braidclaw.channel', span.channel), text('braidclaw.run.id', runId)]
+  if (kind === 'tool')
+    return [text('gen_ai.tool.name', span.tool), text('gen_ai.tool.call.id', span.callId), text('braidclaw.status', span.status)]
+  const { model, usage, provider } = span
+  const named = [text('gen_ai.request.model', model), ...(provider === undefined ? [] : [text('gen_ai.provider.name', provider)])]
+  if (!usage) return named
+  return [
+    ...named,
+    whole('gen_ai.usage.input_tokens', usage.inputTokens),
+    whole('gen_ai.usage.output_tokens', usage.outputTokens),
+    whole('gen_ai.usage.cache_read.input_tokens', usage.cachedInputTokens ?? 0),
+    whole('gen_ai.usage.cache_creation.input_tokens', usage.cacheWriteTokens ?? 0),
+    { key: 'braidclaw.cached_share', value: { doubleValue: cachedShare(usage) } },
+  ]
 }
 
 function idOf(name: string): string {

@@ -11,8 +11,7 @@ import { createProviderFetch } from '../../../workspace/net/provider-fetch.ts'
 import type { HomePoll } from '../home-poll.ts'
 import type { EventHub } from '../host-event.ts'
 import { createExporter, type Exporter, headersIn, type OtelEnv, tracesUrl } from './exporter.ts'
-import { createRunMetrics, type RunMetrics } from './run-metrics.ts'
-import { createSpanReader } from './run-spans.ts'
+import { createSpanReader, type Span } from './run-spans.ts'
 
 type TelemetrySetup = { readonly context: { readonly env: OtelEnv }; readonly log: Log; readonly paths: { readonly estop: string } }
 
@@ -158,4 +157,90 @@ function followRuns({ events, feed, exporter, signal, failed }: FollowOptions): 
 
   follow().catch(failed)
   return metrics
+}
+
+type RunMetrics = ReturnType<typeof createRunMetrics>
+
+/** Upper bounds in seconds. */
+const bounds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
+/** A model may call tools that do not exist: beyond so many names the others share one. */
+const mostValues = 100
+
+function createRunMetrics() {
+  const turns = counter('braidclaw_turns_total', 'Turns that ended, by channel and how they ended.', 'channel', 'code')
+  const callsHelp = 'Tool calls that ended, by tool and status: allowed, denied or failed.'
+  const calls = counter('braidclaw_tool_calls_total', callsHelp, 'tool', 'status')
+  const denials = counter('braidclaw_tool_denials_total', 'Tool calls that were denied.', 'tool')
+  const failures = counter('braidclaw_provider_errors_total', 'Model calls that failed, by what failed.', 'code')
+  const tokensHelp = 'Tokens of model calls; cached_input (the hits) and cache_write are parts of input.'
+  const tokens = counter('braidclaw_tokens_total', tokensHelp, 'model', 'direction')
+  const cost = counter('braidclaw_cost_dollars_total', 'Cost of the model calls whose prices are known, in US dollars.', 'model')
+  const unpriced = counter('braidclaw_unpriced_model_calls_total', 'Model calls whose prices are not known.', 'model')
+  const turnSeconds = histogram('braidclaw_turn_duration_seconds', 'How long turns took.')
+  const modelSeconds = histogram('braidclaw_model_duration_seconds', 'How long model calls took.')
+  const toolSeconds = histogram('braidclaw_tool_duration_seconds', 'How long tool calls took that ran.')
+  const all = [turns, calls, denials, failures, tokens, cost, unpriced, turnSeconds, modelSeconds, toolSeconds]
+
+  function take(span: Span): void {
+    const seconds = Math.max(0, span.end - span.start) / 1_000
+    if (span.kind === 'turn') {
+      turns.add([span.channel, span.code])
+      turnSeconds.add(seconds)
+    } else if (span.kind === 'tool') {
+      calls.add([span.tool, span.status])
+      if (span.status === 'denied') denials.add([span.tool])
+      else toolSeconds.add(seconds)
+    } else {
+      modelSeconds.add(seconds)
+      if (span.error !== undefined) failures.add([span.error])
+      if (!span.usage) return
+      const { inputTokens, outputTokens, cachedInputTokens = 0, cacheWriteTokens = 0, costMicros } = span.usage
+      tokens.add([span.model, 'input'], inputTokens)
+      tokens.add([span.model, 'cached_input'], cachedInputTokens)
+      tokens.add([span.model, 'cache_write'], cacheWriteTokens)
+      tokens.add([span.model, 'output'], outputTokens)
+      if (costMicros === undefined) unpriced.add([span.model])
+      else cost.add([span.model], costMicros / 1_000_000)
+    }
+  }
+
+  return { take, metrics: () => all.map(({ metric }) => metric()) }
+}
+
+function counter(name: string, help: string, ...labels: readonly string[]) {
+  const found = new Map<string, { readonly values: readonly string[]; sum: number }>()
+  return {
+    add(given: readonly string[], by = 1) {
+      const values = found.size < mostValues || found.has(JSON.stringify(given)) ? given : given.map(() => 'other')
+      const key = JSON.stringify(values)
+      const row = found.get(key) ?? { values, sum: 0 }
+      row.sum += by
+      found.set(key, row)
+    },
+    metric(): Metric {
+      const labelsOf = (values: readonly string[]) => Object.fromEntries(labels.map((label, at) => [label, values[at] ?? '']))
+      return {
+        name,
+        type: 'counter',
+        help,
+        samples: [...found.values()].map(({ values, sum }) => ({ labels: labelsOf(values), value: sum })),
+      }
+    },
+  }
+}
+
+function histogram(name: string, help: string) {
+  const counts = bounds.map(() => 0)
+  const state = { sum: 0, count: 0 }
+  return {
+    add(value: number) {
+      state.sum += value
+      state.count += 1
+      for (const [at, bound] of bounds.entries()) if (value <= bound) counts[at] = (counts[at] ?? 0) + 1
+    },
+    metric(): Metric {
+      const buckets = bounds.map((bound, at) => [bound, counts[at] ?? 0] as const)
+      return { name, type: 'histogram', help, samples: [{ buckets, ...state }] }
+    },
+  }
 }

@@ -16,23 +16,16 @@ type Timed = {
   readonly end: number
 }
 
-export type TurnSpan = Timed & { readonly kind: 'turn'; readonly model: string; readonly code: Ending['code']; readonly message: string }
-/** `error`: the failure code; then `usage` is absent. */
-export type ModelSpan = Timed & {
-  readonly kind: 'model'
-  readonly model: string
-  readonly provider?: string
-  readonly usage?: Usage
-  readonly error?: string
-}
-/** `start` is when it began to run, or, for a call that never ran, when the model asked for it. */
-export type ToolSpan = Timed & {
-  readonly kind: 'tool'
-  readonly callId: string
-  readonly tool: string
-  readonly status: 'allowed' | 'denied' | 'failed'
-}
-export type Span = TurnSpan | ModelSpan | ToolSpan
+/**
+ * `error`: the failure code; then `usage` is absent. `start` of a tool is when it began to run, or, for a call that never ran, when the model
+ * asked for it.
+ */
+export type Span = Timed &
+  (
+    | { readonly kind: 'turn'; readonly model: string; readonly code: Ending['code']; readonly message: string }
+    | { readonly kind: 'model'; readonly model: string; readonly provider?: string; readonly usage?: Usage; readonly error?: string }
+    | { readonly kind: 'tool'; readonly callId: string; readonly tool: string; readonly status: 'allowed' | 'denied' | 'failed' }
+  )
 
 type RunTimes = {
   readonly started: number

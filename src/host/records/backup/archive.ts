@@ -1,25 +1,30 @@
 /** Writes and restores a backup as a folder, or as one compressed file with the system's tar. */
 
-import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { chmodSync, existsSync, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { atEnd } from '../../../kit/errors.ts'
 import { createDatabaseCopies } from '../../../memory/rebuild/database-copy.ts'
+import { flushFile } from '../../../workspace/changes/set/plan.ts'
 import { FailureError } from '../../failure.ts'
-import { assertWhole, digestOf, isArchive, type Manifest, type Progress, readManifest } from './manifest.ts'
-import { built, builtFile } from './partial-folder.ts'
-import { type BackupOptions, type OpenCopy, type WrittenBackup, writeBackup } from './write-backup.ts'
+import { assertWhole, copyPieces, isArchive, type Manifest, readManifest } from './manifest.ts'
+import { built } from './partial-folder.ts'
+import { type BackupOptions, type WrittenBackup, writeBackup } from './write-backup.ts'
 
 /** @throws FailureError; nothing is left at the target then */
-export function writeArchive(options: BackupOptions): Promise<WrittenBackup> {
+export async function writeArchive(options: BackupOptions): Promise<WrittenBackup> {
   const { target, signal } = options
   if (!isArchive(target)) return built(target, (folder) => writeBackup({ ...options, target: folder }))
-  return builtFile(target, async (folder) => {
+  if (existsSync(target)) throw new FailureError('error', `"${target}" exists already; name a new file`)
+  const pack = async (folder: string) => {
     const [tree, file] = [join(folder, 'tree'), join(folder, 'file')]
     mkdirSync(tree)
     const result = await writeBackup({ ...options, target: tree })
-    await pack(tree, file, signal)
-    return { file, result }
-  })
+    await tar(['-C', tree, '-czf', file, '.'], signal)
+    chmodSync(file, 0o600)
+    flushFile(file)
+    return result
+  }
+  return built(target, pack, 'file')
 }
 
 /** @throws FailureError; nothing is left at the target then */
@@ -29,26 +34,14 @@ export async function restoreArchive(options: RestoreOptions): Promise<Manifest>
   return built(target, async (folder) => {
     const tree = `${folder}.tree`
     using _end = atEnd(() => rmSync(tree, { recursive: true, force: true }))
-    await unpack(backup, tree, signal)
+    // The digests of the manifest say afterwards whether it is what was packed.
+    mkdirSync(tree, { recursive: true, mode: 0o700 })
+    await tar(['-C', tree, '--no-same-owner', '-xzf', backup], signal)
     return await restoreBackup({ ...options, backup: tree }, folder)
   })
 }
 
 /** @throws FailureError when tar cannot do it */
-async function pack(folder: string, file: string, signal: AbortSignal): Promise<void> {
-  await tar(['-C', folder, '-czf', file, '.'], signal)
-  chmodSync(file, 0o600)
-  const packed = openSync(file, 'r')
-  fsyncSync(packed)
-  closeSync(packed)
-}
-
-/** The digests of the manifest say afterwards whether it is what was packed. @throws FailureError when tar cannot do it */
-async function unpack(file: string, folder: string, signal: AbortSignal): Promise<void> {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  await tar(['-C', folder, '--no-same-owner', '-xzf', file], signal)
-}
-
 async function tar(args: readonly string[], signal: AbortSignal): Promise<void> {
   const program = Bun.which('tar', { PATH: '/usr/bin:/bin:/usr/local/bin' })
   if (program === null) throw new FailureError('error', 'an archive needs the program tar; name a folder instead')
@@ -58,14 +51,8 @@ async function tar(args: readonly string[], signal: AbortSignal): Promise<void> 
   if ((await child.exited) !== 0) throw new FailureError('error', `tar: ${stderr.trim().split('\n')[0]}`)
 }
 
-type RestoreOptions = {
-  readonly openCopy: OpenCopy
-  readonly backup: string
-  /** The home to be. */
-  readonly target: string
-  readonly progress: Progress
-  readonly signal: AbortSignal
-}
+/** `target` is the home to be. */
+type RestoreOptions = Pick<BackupOptions, 'openCopy' | 'target' | 'progress' | 'signal'> & { readonly backup: string }
 
 /** Checks every digest, and copies a backup into an empty folder that will become the target when it is whole. @throws FailureError */
 async function restoreBackup({ openCopy, backup, target, progress, signal }: RestoreOptions, folder: string): Promise<Manifest> {
@@ -73,35 +60,15 @@ async function restoreBackup({ openCopy, backup, target, progress, signal }: Res
   await assertWhole(backup, manifest, (share) => progress(share / 2))
   for (const [at, { path, mode, sha256 }] of manifest.files.entries()) {
     signal.throwIfAborted()
-    if (copied(join(backup, path), join(folder, path), mode) !== sha256)
-      throw new FailureError('integrity', `${path} changed while it was copied; nothing was restored`)
+    const copied = copyPieces(join(backup, path), join(folder, path), 0o600)
+    chmodSync(join(folder, path), mode)
+    if (copied?.sha256 !== sha256) throw new FailureError('integrity', `${path} changed while it was copied; nothing was restored`)
     progress(0.5 + at / manifest.files.length / 2)
     await Bun.sleep(0)
   }
-  await moveAgents(openCopy, { folder, target, manifest })
+  // The database names the folders of agents; in another home they are elsewhere.
+  if (manifest.home !== target)
+    await openCopy(join(folder, manifest.database), async ({ store }) => createDatabaseCopies(store).moveAgents(manifest.home, target))
   progress(1)
   return manifest
-}
-
-/** @returns the digest of what was written */
-function copied(from: string, to: string, mode: number): string | undefined {
-  mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
-  const file = openSync(to, 'wx', 0o600)
-  using _end = atEnd(() => closeSync(file))
-  const digest = digestOf(from, {
-    each(piece) {
-      for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at, piece.length - at)
-    },
-  })
-  fsyncSync(file)
-  chmodSync(to, mode)
-  return digest?.sha256
-}
-
-type Moving = { readonly folder: string; readonly target: string; readonly manifest: Manifest }
-
-/** The database names the folders of agents; in another home they are elsewhere. */
-async function moveAgents(openCopy: OpenCopy, { folder, target, manifest }: Moving): Promise<void> {
-  if (manifest.home === target) return
-  await openCopy(join(folder, manifest.database), async (memory) => createDatabaseCopies(memory.store).moveAgents(manifest.home, target))
 }

@@ -1,10 +1,11 @@
 /** Describes a backup: which files it has, with their digests. A folder without its manifest is not a backup. */
 
-import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
-import { join } from 'node:path'
+import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { atEnd, attempt } from '../../../kit/errors.ts'
 import { parseJson } from '../../../kit/json.ts'
+import { realDisk, writeAll } from '../../../memory/agent-files/disk.ts'
 import { FailureError } from '../../failure.ts'
 
 const relative = z.string().refine((path) => path !== '' && !path.startsWith('/') && !path.split('/').includes('..'), 'not a path inside')
@@ -120,6 +121,16 @@ export function digestOf(path: string, { most = Number.POSITIVE_INFINITY, each =
     }
     return { size, sha256: hasher.digest('hex') }
   })
+}
+
+/** Copies at most `most` bytes of a regular file into a new one, and waits until they are on the disk. @returns undefined as `digestOf` */
+export function copyPieces(from: string, to: string, mode: number, most?: number): Digest | undefined {
+  mkdirSync(dirname(to), { recursive: true, mode: 0o700 })
+  const file = openSync(to, 'wx', mode)
+  using _end = atEnd(() => closeSync(file))
+  const digest = digestOf(from, { most, each: (piece) => writeAll(realDisk, file, piece) })
+  fsyncSync(file)
+  return digest
 }
 
 type DigestOptions = { readonly most?: number; readonly each?: (piece: Uint8Array) => void }

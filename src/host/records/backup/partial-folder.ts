@@ -1,8 +1,9 @@
 /** Builds a folder or file under another name and renames it when it is complete, so that no partial result ever looks complete. */
 
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { atEnd } from '../../../kit/errors.ts'
+import { realDisk } from '../../../memory/agent-files/disk.ts'
 import { isAlive, thisProcess } from '../../../memory/journal/process-owner.ts'
 import { FailureError } from '../../failure.ts'
 
@@ -14,32 +15,19 @@ export function isPartial(name: string): boolean {
 }
 
 /**
- * `build` gets an empty folder beside the target; it becomes the target when `build` has ended, or is removed when it fails. @throws
- * FailureError when something is at the target already
+ * `build` gets an empty folder beside the target; the folder, or the `part` of it, becomes the target when `build` has ended. Nothing is left
+ * when it fails. @throws FailureError when something is at the target already
  */
-export async function built<T>(target: string, build: (folder: string) => Promise<T>): Promise<T> {
-  return inPartial(target, async (partial) => ({ whole: partial, result: await build(partial) }))
-}
-
-/** Works like `built`, for a file that `build` makes in the folder it gets. */
-export async function builtFile<T>(target: string, build: (folder: string) => Promise<{ file: string; result: T }>): Promise<T> {
-  if (existsSync(target)) throw new FailureError('error', `"${target}" exists already; name a new file`)
-  return inPartial(target, async (partial) => {
-    const { file, result } = await build(partial)
-    return { whole: file, result }
-  })
-}
-
-async function inPartial<T>(target: string, build: (partial: string) => Promise<{ whole: string; result: T }>): Promise<T> {
+export async function built<T>(target: string, build: (folder: string) => Promise<T>, part = ''): Promise<T> {
   assertFree(target)
   removeAbandoned(target)
   const partial = `${target}${mark}${thisProcess()}`
   mkdirSync(partial, { recursive: true, mode: 0o700 })
   using _end = atEnd(() => rmSync(partial, { recursive: true, force: true }))
-  const { whole, result } = await build(partial)
+  const result = await build(partial)
   assertFree(target)
-  renameSync(whole, target)
-  syncFolder(dirname(target))
+  renameSync(join(partial, part), target)
+  realDisk.syncFolder(dirname(target))
   return result
 }
 
@@ -59,10 +47,4 @@ function removeAbandoned(target: string): void {
     if (name.startsWith(start) && !isAlive(name.slice(start.length).replace(/\.tree$/, '')))
       rmSync(join(folder, name), { recursive: true, force: true })
   }
-}
-
-export function syncFolder(path: string): void {
-  const folder = openSync(path, 'r')
-  fsyncSync(folder)
-  closeSync(folder)
 }

@@ -3,22 +3,10 @@
  * them.
  */
 
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs'
+import { chmodSync, existsSync, lstatSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import { atEnd } from '../../../kit/errors.ts'
 import { namesIn } from '../../../kit/proc.ts'
+import { realDisk } from '../../../memory/agent-files/disk.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createDatabaseCopies } from '../../../memory/rebuild/database-copy.ts'
 import type { Checkpoint } from '../../../receipts/contract.ts'
@@ -27,8 +15,8 @@ import { filesOf } from '../../../receipts/segments.ts'
 import { stageOf } from '../../../workspace/changes/set/set-folder.ts'
 import type { Setup } from '../../api.ts'
 import { FailureError } from '../../failure.ts'
-import { digestOf, isBackup, type Manifest, type ManifestFile, manifestName, type Progress } from './manifest.ts'
-import { isPartial, syncFolder } from './partial-folder.ts'
+import { copyPieces, digestOf, isBackup, type Manifest, type ManifestFile, manifestName, type Progress } from './manifest.ts'
+import { isPartial } from './partial-folder.ts'
 
 /** Opens a copy of the database. */
 export type OpenCopy = <T>(path: string, use: (memory: Memory) => T | Promise<T>) => Promise<T>
@@ -117,7 +105,7 @@ async function copyHome(
   }
   signal.throwIfAborted()
   written(folder, manifestName, `${JSON.stringify(manifest, undefined, 1)}\n`)
-  syncFolder(folder)
+  realDisk.syncFolder(folder)
   progress(1)
   return { manifest, bytes: made.reduce((sum, { size }) => sum + size, 0) }
 }
@@ -150,18 +138,9 @@ function wantedFile(from: string, to: string, { mode, bytes }: { readonly mode: 
 /** @returns `short` when it has fewer bytes than the database knows; undefined when it is gone */
 function copyFile(folder: string, { from, to, mode, most, exact }: CopyRequest): ManifestFile | 'short' | undefined {
   const path = join(folder, to)
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   // A file that grows while it is copied is cut where it was.
   const size = most ?? statSync(from, { throwIfNoEntry: false })?.size ?? 0
-  const file = openSync(path, 'wx', mode)
-  using _end = atEnd(() => closeSync(file))
-  const digest = digestOf(from, {
-    most: size,
-    each(piece) {
-      for (let at = 0; at < piece.length; ) at += writeSync(file, piece, at, piece.length - at)
-    },
-  })
-  fsyncSync(file)
+  const digest = copyPieces(from, path, mode, size)
   if (digest && (!exact || digest.size === size)) return { path: to, mode, ...digest }
   rmSync(path)
   // A file that is gone by now does not belong to the home any more; one that cannot be read would be missed.

@@ -9,6 +9,7 @@ import type { Change } from '../../../runtime/changes.ts'
 import type { CheckFinding, Progress, Proposal, ToolOutcome } from '../../../runtime/event.ts'
 import { changesOf, dropOutcome } from '../../../runtime/outcome.ts'
 import type { CheckPort } from '../../../runtime/port.ts'
+import { textOf } from '../../../runtime/project.ts'
 import { consequenceIn, externalOf } from '../../../runtime/replay/external-entry.ts'
 import { programRuns } from '../../../security/command/program-runs.ts'
 import type { SetSummary } from '../../../workspace/changes/contract.ts'
@@ -99,9 +100,7 @@ export function evidenceOf(marks: readonly ClaimMark[]): string {
 function answerIn(entries: readonly JournalEntry[]): string {
   const last = entries.findLast(({ type }) => type === 'model.done')
   const event = last && externalOf(last)
-  return event?.type === 'model.done' && event.proposals.length === 0
-    ? event.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
-    : ''
+  return event?.type === 'model.done' && event.proposals.length === 0 ? textOf(event.parts) : ''
 }
 
 type Source = {

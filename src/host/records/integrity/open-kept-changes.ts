@@ -3,7 +3,7 @@
 import type { Memory } from '../../../memory/memory.ts'
 import type { RecordWriter } from '../../../memory/record-writer.ts'
 import type { Fate } from '../../../memory/recovery/pending-changes.ts'
-import type { SetState, SetSummary } from '../../../workspace/changes/contract.ts'
+import type { SetState } from '../../../workspace/changes/contract.ts'
 import type { ChangeStore } from '../../../workspace/changes/store.ts'
 import type { ChangeDecision, Setup } from '../../api.ts'
 import { realFolder } from '../../setup/workspace-folder.ts'
@@ -55,23 +55,10 @@ export async function withReceipt<Done extends { readonly ok: boolean }>(
   await record.prepare()
   inRecordWords(record.proveReceipts)
   const done = await act()
-  if (done.ok) recordDecision(record, tool, set, paths ? { paths } : {})
-  return done
-}
-
-function recordDecision(
-  record: RecordWriter,
-  tool: `changes.${string}`,
-  set: SetSummary,
-  more: { readonly paths?: readonly string[] } = {},
-): void {
+  if (!done.ok) return done
   const { about, count, review } = set
-  const input = {
-    run: about.run,
-    call: about.call,
-    changes: count,
-    ...(review ? { digest: review.digest } : {}),
-    ...(more.paths ? { paths: [...more.paths] } : {}),
-  }
-  inRecordWords(() => record.recordAction({ conversationId: about.conversation, tool, input, risk: 'medium' }))
+  const { run, call, conversation: conversationId } = about
+  const input = { run, call, changes: count, ...(review && { digest: review.digest }), ...(paths && { paths: [...paths] }) }
+  inRecordWords(() => record.recordAction({ conversationId, tool, input, risk: 'medium' }))
+  return done
 }

@@ -61,7 +61,7 @@ export async function pastJudges(setup: Setup, memory: Pick<Memory, 'approvals'>
   return (entries: readonly ReplayEntry[]) => {
     const { tools, settled } = pastTools(entries, config)
     const names = tools.map(({ name }) => name)
-    const commands = pastCommands(entries)
+    const commands: CommandMode | undefined = entries.some(wasOnView) ? { confined: true, transaction: true } : undefined
     const gate = createGate({
       ...common,
       repository,
@@ -118,11 +118,7 @@ function pastTools(entries: readonly ReplayEntry[], { security }: Config) {
   }
 }
 
-/** Returns how the run executed commands; undefined when none of its entries tells that a private view was used. */
-function pastCommands(entries: readonly ReplayEntry[]): CommandMode | undefined {
-  return entries.some(wasOnView) ? { confined: true, transaction: true } : undefined
-}
-
+/** Tells whether the entry shows that the run executed commands on a private view. */
 function wasOnView(entry: ReplayEntry): boolean {
   const event = externalOf(entry)
   if (event?.type === 'tool.changed') return true

@@ -4,7 +4,6 @@
  */
 
 import { attempt } from '../../../kit/errors.ts'
-import { isObject } from '../../../kit/json.ts'
 import { visible } from '../../../kit/text.ts'
 import { attempts } from '../../../memory/journal/attempts.ts'
 import type { Memory } from '../../../memory/memory.ts'
@@ -174,38 +173,20 @@ export async function verifyInChild({ context, paths }: Setup, { deep = false, a
   })
   const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
   await child.exited
-  const found = parsed(stdout, deep)
+  const found = attempt(() => {
+    const { deep: joined, unfinished, older, ...report } = JSON.parse(stdout)
+    return checkReport({ found: report, joined, unfinished, older }, deep)
+  })
   if (!found) throw new FailureError('error', `the receipts could not be checked: ${stderr.trim() || `exit code ${child.exitCode}`}`)
   return found
 }
 
-/** Reads what `receipt verify --json` prints: there `deep` are the places where receipts and journal disagree. */
-function parsed(text: string, deep: boolean): ReceiptCheck | undefined {
-  return attempt(() => {
-    const found: { readonly [key: string]: unknown } = JSON.parse(text)
-    return {
-      ok: found.ok === true,
-      deep,
-      count: Number(found.count),
-      completeness: String(found.completeness),
-      problems: [...list(found.problems).map(brokenAt), ...list(found.deep).map(messageOf)],
-      warnings: [...list(found.warnings).map(messageOf), ...list(found.older).map((message) => `of an older version: ${message}`)],
-      unfinished: list(found.unfinished).map(String),
-    }
-  })
-}
-
-function list(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
-}
-
-function messageOf(problem: unknown): string {
-  return isObject(problem) ? String(problem.message) : String(problem)
-}
-
-function brokenAt(problem: unknown): string {
-  const message = messageOf(problem)
-  return isObject(problem) && problem.kind !== 'database' ? `invalid chain at receipt ${problem.record}: ${message}` : message
+/** Puts what a check found into sentences. */
+export function checkReport({ found, joined, unfinished, older }: Omit<ChainCheck, 'acceptable'>, deep: boolean): ReceiptCheck {
+  const { ok, count, completeness } = found
+  const problems = [...found.problems.map(brokenChain), ...joined.map(({ message }) => message)]
+  const warnings = [...found.warnings.map(({ message }) => message), ...older.map((message) => `of an older version: ${message}`)]
+  return { ok: ok && joined.length === 0, deep, count, completeness, problems, warnings, unfinished }
 }
 
 /** `database`: why the database does not fit the log. Without a note nothing is accepted; the result then shows what could be. */

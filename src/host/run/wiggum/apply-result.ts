@@ -11,7 +11,7 @@ import type { Ending, Usage } from '../../../runtime/event.ts'
 import { externalOf, type ReplayEntry } from '../../../runtime/replay/external-entry.ts'
 import { createLook } from '../../../workspace/changes/look.ts'
 import type { Host, Setup } from '../../api.ts'
-import { keepCopy, type Manifest, takeChanges } from '../../changes/workspace-copy.ts'
+import { type KeptCopy, keepCopy, type Manifest, takeChanges } from '../../changes/workspace-copy.ts'
 import { withMemory } from '../../open/open-records.ts'
 import { policyOf } from '../../setup/effective-policy.ts'
 import { changeJudge } from '../../transactions/reviewed-views.ts'
@@ -94,14 +94,7 @@ export async function holdResult(applying: Applying, ending: Ending): Promise<Wi
   return { ending, notes: [`the result so far: ${summary}`, more, way], set: { name, summary, state: 'pending' } }
 }
 
-type Made = {
-  readonly id: string
-  readonly name: string
-  readonly summary: string
-  readonly review: ChangeReview
-  readonly set: ChangeSet
-  readonly asks: ChangeReview
-}
+type Made = KeptCopy & { readonly name: string; readonly summary: string; readonly asks: ChangeReview }
 
 /** Takes the difference between the beginning and now out of the copy, which stays whole, and keeps it as one set. */
 async function hold({ host, setup, record, before }: Applying): Promise<Made | undefined> {
@@ -120,7 +113,7 @@ async function hold({ host, setup, record, before }: Applying): Promise<Made | u
   const asks = await review({ setup: ruled, workspace, changes, upper })
   const about = { run: runId, call, conversation, tool: 'wiggum', command: prompt }
   const kept = await keepCopy({ host, setup: ruled, id, about, workspace, changes, set })
-  return { id, name: nameOf(runId), summary: kept.review.summary, review: kept.review, set: kept.set, asks }
+  return { ...kept, name: nameOf(runId), summary: kept.review.summary, asks }
 }
 
 /** The index of git has the times of the files in the copy. Alone it says nothing. */

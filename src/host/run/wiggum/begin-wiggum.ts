@@ -52,7 +52,7 @@ const usualIterations = 20
  */
 export async function beginWiggum(start: WiggumStart): Promise<WiggumRecord | undefined> {
   const { host, setup, prompt, choices, settings = {}, channel, say, signal } = start
-  const { checks, maxIterations = usualIterations, protectTests = true, branch } = choices
+  const { checks, maxIterations = usualIterations, maxSame, until, rollout, protectTests = true, branch } = choices
   const workspace = await assertPossible(setup, choices)
   const now = Date.now()
   const { id, base, before } = await createCopy({ host, setup, workspace, signal })
@@ -65,10 +65,7 @@ export async function beginWiggum(start: WiggumStart): Promise<WiggumRecord | un
   }
   const record: WiggumRecord = {
     ...{ id, workspace, base, prompt, maxIterations, channel, started: now, ...measured, rules: protection(measured) },
-    ...(choices.maxSame === undefined ? {} : { maxSame: choices.maxSame }),
-    ...(choices.until === undefined ? {} : { until: choices.until }),
-    ...(choices.rollout === undefined ? {} : { rollout: choices.rollout }),
-    ...(branch === undefined ? {} : { branch, head: headOf(workspace) }),
+    ...{ maxSame, until, rollout, branch, head: branch && headOf(workspace) },
     settings: Object.fromEntries(Object.entries(settings).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))),
     ...{ runs: [], state: 'running' },
   }

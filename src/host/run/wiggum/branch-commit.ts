@@ -4,7 +4,7 @@
  */
 
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, lstatSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { sha256 } from '../../../kit/sha256.ts'
 import { cut } from '../../../kit/text.ts'
@@ -78,9 +78,9 @@ export async function commitChanges({ setup, record, changes, upper }: Committin
   const commit = run(['commit-tree', tree, '-p', head], `${cut(prompt.trim(), 2_000)}\n`)
   run(['update-ref', `refs/heads/${branch}`, commit, zero])
   rmSync(upper, { recursive: true, force: true })
-  const made = [...filesBelow(join(own.folder, 'objects'), 'objects'), `refs/heads/${branch}`].filter(
-    (path) => !/^objects\/(info|pack)\//.test(path),
-  )
+  // Each loose object is a file in a folder of two letters.
+  const objects = [...new Bun.Glob('objects/??/*').scanSync({ cwd: own.folder })]
+  const made = [...objects, `refs/heads/${branch}`]
   return folded(made.map((path) => `.git/${path}`)).flatMap((path): Change[] => {
     const [from, to] = [join(own.folder, path.slice('.git/'.length)), join(upper, path)]
     const isFolder = lstatSync(from).isDirectory()
@@ -104,12 +104,6 @@ function isOfTree({ path, before, after }: Change): boolean {
   const isFolder =
     after === undefined ? before?.kind === 'folder' : after.kind === 'folder' && (before === undefined || before.kind === 'folder')
   return !isFolder && after?.kind !== 'other' && !/(^|\/)\.git(\/|$)/.test(path)
-}
-
-function filesBelow(folder: string, name: string): readonly string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
-    entry.isDirectory() ? filesBelow(join(folder, entry.name), `${name}/${entry.name}`) : [`${name}/${entry.name}`],
-  )
 }
 
 /** Adds the folders of these paths, parents first. */

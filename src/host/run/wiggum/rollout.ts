@@ -3,10 +3,11 @@
  * what has ended is not run again.
  */
 
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { unlessMissing } from '../../../kit/errors.ts'
+import { replaceFile } from '../../../kit/files.ts'
 import { digest } from '../../../kit/sha256.ts'
 import { quote } from '../../../kit/text.ts'
 import type { Conversation } from '../../api.ts'
@@ -102,9 +103,7 @@ function openProgress(folder: string, key: string) {
   const ended = text === undefined ? [] : rollouts.parse(JSON.parse(text))
   function keep(rollout: EndedRollout): void {
     ended.push(rollout)
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
-    writeFileSync(`${path}.new`, JSON.stringify(ended), { mode: 0o600, flush: true })
-    renameSync(`${path}.new`, path)
+    replaceFile(path, JSON.stringify(ended))
   }
   return { ended, keep, forget: () => rmSync(path, { force: true }) }
 }

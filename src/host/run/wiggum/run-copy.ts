@@ -4,14 +4,15 @@
  */
 
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { errorText, unlessMissing } from '../../../kit/errors.ts'
+import { replaceFile } from '../../../kit/files.ts'
 import { createId } from '../../../kit/sha256.ts'
 import { quote } from '../../../kit/text.ts'
 import { isOwned, takeOwnership } from '../../../memory/recovery/owner-file.ts'
-import { discard, flushFile } from '../../../workspace/changes/set/plan.ts'
+import { discard } from '../../../workspace/changes/set/plan.ts'
 import { removeTree } from '../../../workspace/changes/tree/tree.ts'
 import type { Host, Setup } from '../../api.ts'
 import { attemptFolders, copyWorkspace, type Manifest, manifestText, readManifest } from '../../changes/workspace-copy.ts'
@@ -107,7 +108,7 @@ export async function createCopy({ host, setup, workspace, signal }: NewCopy) {
     const before = await copyWorkspace(workspace, copy, { signal })
     // After a power cut an unwritten file would look like one that the model emptied.
     spawnSync('sync', ['-f', copy])
-    writeSafely(join(folderOf(setup, id), 'before.json'), manifestText(before))
+    replaceFile(join(folderOf(setup, id), 'before.json'), manifestText(before))
     return { id, base, before }
   } catch (error) {
     await removeRun(setup, { id, base })
@@ -126,19 +127,8 @@ async function removeLost(host: NewCopy['host'], state: string): Promise<void> {
 
 /** Writes the record whole or not at all. @throws the system's error */
 export function writeRecord(setup: Pick<Setup, 'paths'>, record: WiggumRecord): WiggumRecord {
-  writeSafely(join(folderOf(setup, record.id), 'run.json'), JSON.stringify(record))
+  replaceFile(join(folderOf(setup, record.id), 'run.json'), JSON.stringify(record))
   return record
-}
-
-function writeSafely(path: string, content: string): void {
-  const draft = `${path}.${process.pid}`
-  try {
-    writeFileSync(draft, content, { mode: 0o600 })
-    flushFile(draft)
-    renameSync(draft, path)
-  } finally {
-    discard(draft)
-  }
 }
 
 /** Returns the state of the copy at the beginning. @throws FailureError `error` when it cannot be read */

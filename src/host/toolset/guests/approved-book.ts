@@ -1,8 +1,7 @@
 /** Reads and writes the JSON file in which a home keeps what its owner approved of other people's things, by name. */
 
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { readConfigFile } from '../../../config/text/read-toml-file.ts'
+import { replaceFile } from '../../../kit/files.ts'
 import { isObject, parseJson } from '../../../kit/json.ts'
 import { openLibc } from '../../../workspace/changes/tree/libc.ts'
 import { createTurns } from '../../../workspace/changes/turns.ts'
@@ -35,12 +34,4 @@ export function openApprovedBook<Entry>({ home, file, noun, isEntry }: BookOptio
         replaceFile(file, `${JSON.stringify(Object.fromEntries(book), null, 1)}\n`)
       }),
   }
-}
-
-/** Writes a file that only its owner can read; a reader sees the old text or the new one. */
-export function replaceFile(file: string, text: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  const draft = `${file}.${crypto.randomUUID()}`
-  writeFileSync(draft, text, { mode: 0o600, flag: 'wx', flush: true })
-  renameSync(draft, file)
 }

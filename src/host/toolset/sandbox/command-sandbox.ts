@@ -187,6 +187,7 @@ function createLazy(kind: SandboxKind, around: SandboxContext, hosts: readonly s
     return created
   }
 
+  const current = () => (state.made ??= make())
   const noSandbox = (missing: string) => ({
     ok: false as const,
     message: `no sandbox, so no command runs: ${missing}${instead[kind] ?? ''}; or, with all your rights and at your own risk: --sandbox none`,
@@ -194,21 +195,17 @@ function createLazy(kind: SandboxKind, around: SandboxContext, hosts: readonly s
 
   return {
     async spawn(plan) {
-      state.made ??= make()
-      const made = await state.made
-      if (made.ok) {
-        const { name, spawn } = made.sandbox
-        const ended = await spawn(plan)
-        if (ended.ok) return { ...ended, sandbox: name }
-        if (!ended.message.startsWith(notWorking)) return ended
-        forgetSandbox(around.setup)
-        return noSandbox(ended.message)
-      }
-      return noSandbox(made.missing)
+      const made = await current()
+      if (!made.ok) return noSandbox(made.missing)
+      const { name, spawn } = made.sandbox
+      const ended = await spawn(plan)
+      if (ended.ok) return { ...ended, sandbox: name }
+      if (!ended.message.startsWith(notWorking)) return ended
+      forgetSandbox(around.setup)
+      return noSandbox(ended.message)
     },
     async mode() {
-      state.made ??= make()
-      const made = await state.made
+      const made = await current()
       if (!made.ok) return { ...unconfined, why: made.missing }
       if (made.sandbox.name === 'none') return { ...unconfined, why: 'no sandbox was asked for (--sandbox none)' }
       const { missingForNetwork } = await import('../../../sandbox/bubblewrap/command-network.ts')
@@ -217,14 +214,12 @@ function createLazy(kind: SandboxKind, around: SandboxContext, hosts: readonly s
       return { confined: true, transaction: views.ok, network, ...(views.ok ? {} : { why: views.why }) }
     },
     async kind() {
-      state.made ??= make()
-      const made = await state.made
+      const made = await current()
       return made.ok ? made.sandbox.name : undefined
     },
     warm: (plan) => state.sandbox?.warm?.(plan),
     async openLoopback() {
-      state.made ??= make()
-      const made = await state.made
+      const made = await current()
       return (made.ok ? await made.sandbox.openLoopback?.() : undefined) ?? 'this sandbox separates the networks of commands'
     },
     close() {

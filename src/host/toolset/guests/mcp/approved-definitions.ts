@@ -6,12 +6,13 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfigFile } from '../../../../config/text/read-toml-file.ts'
+import { replaceFile } from '../../../../kit/files.ts'
 import { canonical, changeTexts, isObject, parseJson } from '../../../../kit/json.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import type { McpPromptDefinition, McpResourceDefinition, McpServerInfo, McpToolDefinition } from '../../../../mcp/contract.ts'
 import type { ChangeSet, EntryState } from '../../../../runtime/changes.ts'
 import { approvedServers } from '../../tool-selection.ts'
-import { openApprovedBook, replaceFile } from '../approved-book.ts'
+import { openApprovedBook } from '../approved-book.ts'
 import type { McpPermissions, McpServer } from './configured-servers.ts'
 
 /** `start` is the digest of the way in which the server may start, and `tools` has the digest of each approved definition by name. */

@@ -9,6 +9,7 @@ import type { FetchLike } from '@modelcontextprotocol/client'
 import { readConfigFile } from '../../../../config/text/read-toml-file.ts'
 import { listen } from '../../../../http/listen.ts'
 import { attempt, errorText } from '../../../../kit/errors.ts'
+import { replaceFile } from '../../../../kit/files.ts'
 import { isObject, parseJson } from '../../../../kit/json.ts'
 import { cut, quote, visible } from '../../../../kit/text.ts'
 import {
@@ -31,7 +32,6 @@ import type { JudgeUrl } from '../../../../workspace/net/pin.ts'
 import type { Setup } from '../../../api.ts'
 import { FailureError } from '../../../failure.ts'
 import { serverAddresses } from '../../guarded-get.ts'
-import { replaceFile } from '../approved-book.ts'
 import { expanded, type McpServer } from './configured-servers.ts'
 
 /** A server that is reached by HTTP. */

@@ -1,5 +1,6 @@
 /** Manages the MCP servers of a home: which are configured, which of their tools are approved, and what changed since. */
 
+import { replaceFile } from '../../../../kit/files.ts'
 import type { JsonObject } from '../../../../kit/json.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import { didYouMean, quote } from '../../../../kit/text.ts'
@@ -10,7 +11,6 @@ import type { Setup } from '../../../api.ts'
 import { FailureError } from '../../../failure.ts'
 import { policyOf } from '../../../setup/effective-policy.ts'
 import { createConfinement } from '../../sandbox/command-sandbox.ts'
-import { replaceFile } from '../approved-book.ts'
 import {
   type Definitions,
   differenceOfTexts,

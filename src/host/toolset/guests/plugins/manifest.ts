@@ -1,6 +1,7 @@
 /** Reads manifest.toml, in which a plugin says what it offers and what it needs, and names every problem by its line. */
 
 import { readTables, type TableReader } from '../../../../config/text/table-reader.ts'
+import { attempt } from '../../../../kit/errors.ts'
 import { canonical, isJsonObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
 import { forms } from '../../../../kit/settings.ts'
 import { didYouMean } from '../../../../kit/text.ts'
@@ -128,7 +129,7 @@ function pathIn(table: TableReader, name: string, fallback?: string): string {
 function toolOf(table: TableReader, process: string): PluginTool {
   const [name, description, command] = [table.text('name'), table.text('description'), pathIn(table, 'command', '')]
   const schema = table.raw('schema')
-  const json = jsonOf(schema)
+  const json = attempt(() => canonical(schema ?? null))
   if (json === undefined) table.wrong('schema', 'holds what JSON has not, such as a date')
   const parsed = parseDescription(JSON.stringify({ name, description, parameters: parseJson(json ?? '{"type":"object"}') }))
   if (!parsed.ok) table.wrong('', parsed.why.replace('"parameters"', '"schema"'))
@@ -136,14 +137,6 @@ function toolOf(table: TableReader, process: string): PluginTool {
   table.end()
   const spec = parsed.ok ? parsed.spec : { name, description, parameters: { type: 'object' as const } }
   return { spec, ...(command === '' ? {} : { command }) }
-}
-
-function jsonOf(value: unknown): string | undefined {
-  try {
-    return canonical(value ?? null)
-  } catch {
-    return undefined
-  }
 }
 
 function hookOf(table: TableReader): PluginHook {
