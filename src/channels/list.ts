@@ -1,7 +1,10 @@
 /** Lists the channels that the daemon can listen to, each enabled by its settings, and all channels with a configuration section. */
 
+import { channelSettings } from '../config/config.ts'
 import type { ChannelRows } from '../config/table.ts'
 import { rowsOf } from '../host/access/channel-profile.ts'
+import type { Setup } from '../host/api.ts'
+import { FailureError } from '../host/failure.ts'
 import type { Rows } from '../kit/settings.ts'
 import { discord } from './discord/kind.ts'
 import { fifo } from './fifo/kind.ts'
@@ -24,6 +27,12 @@ const settings = {
 } as const satisfies Rows
 
 export const cliChannel = { name: 'cli', settings } as const
+
+/** @throws FailureError `error` when the configuration switches the command line off */
+export function assertCommandLine({ config }: Pick<Setup, 'config'>): void {
+  if (!channelSettings(config, cliChannel).enabled)
+    throw new FailureError('error', '[channels.cli] enabled = false; this channel is switched off')
+}
 
 export const channelKinds: readonly ChannelKind[] = [
   // One line per channel.

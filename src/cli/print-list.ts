@@ -1,4 +1,4 @@
-/** Prints what a command that lists things has found: one JSON value for programs, else a line each, or on stderr that there is nothing. */
+/** Prints what a command has found: JSON for programs, else a line for each thing, or on stderr that there is nothing. */
 
 import type { CliContext } from '../channels/terminal/context.ts'
 import { isTerminal } from '../channels/terminal/tty.ts'
@@ -16,6 +16,13 @@ export function printList({ process: { stdout, stderr } }: Pick<CliContext, 'pro
   if (json) return void stdout.write(`${JSON.stringify(items)}\n`)
   if (items.length === 0) stderr.write(`${none}\n`)
   else stdout.write(lines.map((line) => `${line}\n`).join(''))
+}
+
+/** `text` is printed as it is, with its newlines. */
+type Printed = { readonly json?: boolean | undefined; readonly value: unknown; readonly text: string }
+
+export function printOne({ process: { stdout } }: Pick<CliContext, 'process'>, { json, value, text }: Printed): void {
+  stdout.write(json ? `${JSON.stringify(value)}\n` : text)
 }
 
 /** At a terminal, after half a second, draws one line with the progress, and erases it at 1. */

@@ -98,24 +98,18 @@ export function snake<T extends object>(record: T): Snake<T> {
   ) as Snake<T>
 }
 
+type Refusal = readonly [failure: FailureError['code'], status: number, code: string]
+
+/** @throws HttpError with this status and code in place of such a failure */
+export async function refusedAs<T>([failure, status, code]: Refusal, work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw error instanceof FailureError && error.code === failure ? new HttpError(status, code, error.message) : error
+  }
+}
+
 /** @throws HttpError 404 when the lookup says that what was named does not exist */
-export function orMissing<T>(look: () => T): T {
-  try {
-    return look()
-  } catch (error) {
-    throw missing(error)
-  }
-}
-
-/** Works as `orMissing`, for an asynchronous lookup. */
-export async function orMissingLater<T>(look: Promise<T>): Promise<T> {
-  try {
-    return await look
-  } catch (error) {
-    throw missing(error)
-  }
-}
-
-function missing(error: unknown): unknown {
-  return error instanceof FailureError && error.code === 'error' ? new HttpError(404, 'not_found', error.message) : error
+export function orMissing<T>(look: () => T | Promise<T>): Promise<T> {
+  return refusedAs(['error', 404, 'not_found'], look)
 }

@@ -4,8 +4,18 @@ import { version } from '../../../package.json'
 import { defaultOf, type Row } from '../../kit/settings.ts'
 import { limitRows } from '../../runtime/settings.ts'
 import { exitCodeHelp } from '../exit.ts'
-import type { AnyCommand, Argument, Flag } from './command.ts'
-import { below, isRunnable, type List, type Listed, lastWord, type Runnable, spelled } from './command.ts'
+import {
+  type AnyCommand,
+  type Argument,
+  below,
+  type Flag,
+  isRunnable,
+  type List,
+  type Listed,
+  lastWord,
+  type Runnable,
+  spelled,
+} from './command.ts'
 
 const width = 80
 

@@ -2,11 +2,10 @@
 
 import { z } from '@hono/zod-openapi'
 import type { ApprovalDecision } from '../../../host/contract/records-api.ts'
-import { FailureError } from '../../../host/failure.ts'
 import { addJsonRoute, count, inScope } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf, signatureOf } from '../access.ts'
-import { type Gateway, type GatewayApi, orMissingLater, snake } from '../gateway.ts'
+import { type Gateway, type GatewayApi, orMissing, refusedAs, snake } from '../gateway.ts'
 
 const approval = z.looseObject({
   id: z.string(),
@@ -38,7 +37,7 @@ const params = z.object({
 export function approvalRoutes(app: GatewayApi, { host, openConversations }: Gateway): void {
   async function visibleApproval(caller: Caller, id: string) {
     const { approvals } = await host.records()
-    const found = await orMissingLater(approvals.show(id))
+    const found = await orMissing(() => approvals.show(id))
     // A question of a procedure belongs to no conversation: who sees all conversations sees it.
     const isVisible = found.tool.startsWith('sop.') ? ownerOf(caller) === undefined : openConversations.sees(caller, found.conversationId)
     if (!isVisible) throw new HttpError(404, 'not_found', `the question ${id} does not exist`)
@@ -76,10 +75,7 @@ export function approvalRoutes(app: GatewayApi, { host, openConversations }: Gat
       const { decision, ...more } = body
       const { approvals } = await host.records()
       const made: ApprovalDecision = { allow: decision === 'allow', by: signatureOf(caller), ...more }
-      const done = await approvals.decide(id, made).catch((error: unknown) => {
-        throw error instanceof FailureError && error.code === 'error' ? new HttpError(409, 'not_open', error.message) : error
-      })
-      return toApproval(done)
+      return toApproval(await refusedAs(['error', 409, 'not_open'], () => approvals.decide(id, made)))
     },
   })
 }

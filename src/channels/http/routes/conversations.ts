@@ -40,7 +40,7 @@ export function conversationRoutes(app: GatewayApi, { host, openConversations }:
       openConversations.assertSees(caller, id)
       const { conversations } = await host.records()
       const seq = host.events.latest()
-      const { conversationId: _, messages, ...rest } = orMissing(() => conversations.read(id))
+      const { conversationId: _, messages, ...rest } = await orMissing(() => conversations.read(id))
       const running = openConversations.runningIn(id)
       return { id, ...rest, seq, messages: plain(messages), running_run_id: running }
     },
@@ -53,7 +53,7 @@ export function conversationRoutes(app: GatewayApi, { host, openConversations }:
     async answer({ caller, params: { id }, body }) {
       openConversations.assertSees(caller, id)
       const { conversations } = await host.records()
-      const { conversationId: _, ...rest } = orMissing(() => conversations.rename(id, body.title))
+      const { conversationId: _, ...rest } = await orMissing(() => conversations.rename(id, body.title))
       return { id, ...rest }
     },
   })

@@ -1,12 +1,12 @@
 /** Answers GET /cost: what the model calls have cost. A token with a memory of its own sees its own part. */
 
 import { z } from '@hono/zod-openapi'
-import type { CostReport, CostRow } from '../../../host/access/cost/cost.ts'
+import type { CostReport } from '../../../host/access/cost/cost.ts'
 import { addJsonRoute, inScope } from '../../../http/api.ts'
 import { spendKeys } from '../../../memory/spend/spend.ts'
 import { ownerOf } from '../access.ts'
 import { costReport } from '../answer-shapes.ts'
-import type { Gateway, GatewayApi } from '../gateway.ts'
+import { type Gateway, type GatewayApi, snake } from '../gateway.ts'
 
 const query = z.object({
   days: z.coerce.number().int().min(1).max(3660).default(30).openapi({ description: 'How many days in UTC, today included' }),
@@ -28,7 +28,7 @@ export function costRoutes(app: GatewayApi, { host }: Gateway): void {
 function reportOut({ rows, total, reserved, limits, dayAhead, ...rest }: CostReport): z.infer<typeof answer> {
   return {
     ...rest,
-    rows: rows.map((row) => ({ key: row.key, title: row.title ?? null, ...amountsOf(row) })),
+    rows: rows.map(({ key, title, ...row }) => ({ key, title: title ?? null, ...amountsOf(row) })),
     total: amountsOf(total),
     reserved: { tokens: reserved.tokens, cost_micros: reserved.micros },
     limits: limits.map(({ freeAt, ...limit }) => ({ ...limit, free_at: freeAt ?? null })),
@@ -36,19 +36,6 @@ function reportOut({ rows, total, reserved, limits, dayAhead, ...rest }: CostRep
   }
 }
 
-function amountsOf(spend: Omit<CostRow, 'key'>) {
-  return {
-    calls: spend.calls,
-    input_tokens: spend.inputTokens,
-    output_tokens: spend.outputTokens,
-    cached_tokens: spend.cachedTokens,
-    cached_share: spend.cachedShare,
-    unsettled_tokens: spend.unsettledTokens,
-    tokens: spend.tokens,
-    cost_micros: spend.micros,
-    unpriced_calls: spend.unpricedCalls,
-    estimated_calls: spend.estimatedCalls,
-    unsettled_calls: spend.unsettledCalls,
-    lost_calls: spend.lostCalls,
-  }
+function amountsOf({ micros, ...amounts }: CostReport['total']) {
+  return { ...snake(amounts), cost_micros: micros }
 }

@@ -2,7 +2,7 @@
 
 import { z } from '@hono/zod-openapi'
 import type { Conversation, Past } from '../../../host/api.ts'
-import { eventStream, json, route } from '../../../http/api.ts'
+import { addJsonRoute, eventStream, inScope, json, route } from '../../../http/api.ts'
 import type { EventStream } from '../../../http/event-stream.ts'
 import { errorResponse, HttpError } from '../../../http/http-error.ts'
 import { isObject } from '../../../kit/json.ts'
@@ -22,25 +22,17 @@ const completion = z.looseObject({ id: z.string(), object: z.literal('chat.compl
 export function openAiRoutes(app: GatewayApi, { openConversations, setup }: Gateway): void {
   const modelOf = (id: string) => ({ id, object: 'model', created: 0, owned_by: 'braidclaw' }) as const
 
-  app.openapi(
-    route('chat', {
-      method: 'get',
-      path: '/v1/models',
-      summary: 'The models of OpenAI’s API: the agent',
-      responses: { 200: json(models, 'The agent') },
-    }),
-    (c) => c.json({ object: 'list', data: modelNames(setup).map(modelOf) } as const, 200),
-  )
-  app.openapi(
-    route('chat', {
-      method: 'get',
-      path: '/v1/models/{id}',
-      summary: 'One model of OpenAI’s API',
-      request: { params: z.object({ id: z.string() }) },
-      responses: { 200: json(model, 'The model') },
-    }),
-    (c) => c.json(modelOf(knownModel(setup, c.req.valid('param').id)), 200),
-  )
+  addJsonRoute(app, inScope('chat'), 'get /v1/models', {
+    summary: 'The models of OpenAI’s API: the agent',
+    gives: [models, 'The agent'],
+    answer: async () => ({ object: 'list', data: modelNames(setup).map(modelOf) }) as const,
+  })
+  addJsonRoute(app, inScope('chat'), 'get /v1/models/{id}', {
+    summary: 'One model of OpenAI’s API',
+    params: z.object({ id: z.string() }),
+    gives: [model, 'The model'],
+    answer: async ({ params }) => modelOf(knownModel(setup, params.id)),
+  })
   app.openapi(
     route('chat', {
       method: 'post',

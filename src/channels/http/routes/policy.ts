@@ -55,7 +55,7 @@ export function policyRoutes(app: GatewayApi, { host, setup }: Gateway): void {
     gives: [standingRule, 'What was revoked'],
     async answer({ params }) {
       const { approvals } = await host.records()
-      return snake(orMissing(() => approvals.revokeRule(params.id)))
+      return snake(await orMissing(() => approvals.revokeRule(params.id)))
     },
   })
 }

@@ -1,12 +1,11 @@
 /** Answers what is recorded besides runs: tools, memory, pins and receipts; and sets or clears the emergency stop. */
 
 import { z } from '@hono/zod-openapi'
-import { FailureError } from '../../../host/failure.ts'
 import { addJsonRoute, count, inScope, plain } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import { type Caller, ownerOf } from '../access.ts'
 import { hit, pin } from '../answer-shapes.ts'
-import { type Gateway, type GatewayApi, orMissing } from '../gateway.ts'
+import { type Gateway, type GatewayApi, orMissing, refusedAs, snake } from '../gateway.ts'
 
 const tool = z.looseObject({ name: z.string(), description: z.string(), risk: z.string(), active: z.boolean(), source: z.string() })
 const receipt = z.looseObject({ id: z.string(), seq: z.int(), tool: z.string(), status: z.string(), receipt_hash: z.string() })
@@ -38,15 +37,7 @@ export function recordRoutes(app: GatewayApi, { host, openConversations }: Gatew
     async answer({ caller, query }) {
       const { q, limit = 10 } = query
       const found = (await host.records()).memory.search({ query: q, limit, ownedBy: ownerOf(caller) })
-      const results = found.map(({ conversationId, turnId, role, at, snippet, score }) => ({
-        conversation_id: conversationId,
-        turn_id: turnId,
-        role,
-        at,
-        snippet,
-        score,
-      }))
-      return { results }
+      return { results: found.map(snake) }
     },
   })
   addJsonRoute(app, inScope('read'), 'get /receipts', {
@@ -74,7 +65,7 @@ export function recordRoutes(app: GatewayApi, { host, openConversations }: Gatew
     others: { 409: 'The chain is broken, so it cannot be anchored' },
     async answer() {
       const { receipts } = await host.records()
-      return orMissing(() => orBroken(receipts.anchor))
+      return orMissing(() => refusedAs(['integrity', 409, 'integrity'], receipts.anchor))
     },
   })
   addJsonRoute(app, inScope('admin'), 'post /estop', {
@@ -112,13 +103,5 @@ export function recordRoutes(app: GatewayApi, { host, openConversations }: Gatew
   async function pinsOf({ access }: Caller) {
     if (access.memory !== 'all') throw new HttpError(403, 'forbidden', 'this token has a memory of its own, so it does not see the pins')
     return (await host.records()).pins
-  }
-}
-
-function orBroken<T>(look: () => T): T {
-  try {
-    return look()
-  } catch (error) {
-    throw error instanceof FailureError && error.code === 'integrity' ? new HttpError(409, 'integrity', error.message) : error
   }
 }

@@ -11,7 +11,7 @@ import {
   type Gateway,
   type GatewayApi,
   messageText,
-  orMissingLater,
+  orMissing,
   picturesOf,
   runId,
   snake,
@@ -33,7 +33,7 @@ export function runsRoutes(app: GatewayApi, { host, openConversations: open }: G
   /** @throws HttpError 404 for a run that does not exist or that the caller may not see */
   async function visibleRun(caller: Caller, id: string) {
     const { runs } = await host.records()
-    const run = await orMissingLater(runs.show(id))
+    const run = await orMissing(() => runs.show(id))
     if (run.runId !== id || !open.sees(caller, run.conversationId)) throw new HttpError(404, 'not_found', `the run ${id} does not exist`)
     return run
   }
@@ -80,7 +80,8 @@ export function runsRoutes(app: GatewayApi, { host, openConversations: open }: G
     gives: [z.looseObject({ name: z.string(), state: z.string(), patch: z.string() }), 'The change set'],
     async answer({ caller, params: { run, call } }) {
       await visibleRun(caller, run)
-      return plain(snake(await orMissingLater((await host.records()).changes.show(`${run}/${call}`))))
+      const { changes } = await host.records()
+      return plain(snake(await orMissing(() => changes.show(`${run}/${call}`))))
     },
   })
   app.openapi(
@@ -94,7 +95,8 @@ export function runsRoutes(app: GatewayApi, { host, openConversations: open }: G
     async (c) => {
       const { run, call } = c.req.valid('param')
       await visibleRun(c.var.caller, run)
-      const done = await orMissingLater((await host.records()).changes.undo(`${run}/${call}`, c.req.valid('json')))
+      const { changes } = await host.records()
+      const done = await orMissing(() => changes.undo(`${run}/${call}`, c.req.valid('json')))
       return c.json(toUndone(done), done.ok ? 200 : 409)
     },
   )

@@ -1,7 +1,6 @@
 /** Lists procedures and their runs, begins a run, and cancels one. A run has the operator's rights, so that takes the scope admin. */
 
 import { z } from '@hono/zod-openapi'
-import { FailureError } from '../../../host/failure.ts'
 import { addJsonRoute, count, inScope } from '../../../http/api.ts'
 import { HttpError } from '../../../http/http-error.ts'
 import type { SopRunRow } from '../../../memory/journal/sop-store.ts'
@@ -11,7 +10,7 @@ import { queueSop } from '../../../sop/serve-sops.ts'
 import { enabledSop, triggerState, triggerText } from '../../../sop/triggers.ts'
 import { signatureOf } from '../access.ts'
 import { type SopFacts, sopDetails, sopRun, sopRunDetails, sopShape } from '../answer-shapes.ts'
-import { type Gateway, type GatewayApi, orMissing, snake } from '../gateway.ts'
+import { type Gateway, type GatewayApi, orMissing, refusedAs, snake } from '../gateway.ts'
 
 const name = z
   .string()
@@ -88,7 +87,7 @@ function runRoutes(app: GatewayApi, { host }: Gateway): void {
     gives: [sopRunDetails, 'Steps in the order of their ends; a question is answered at POST /approvals'],
     async answer({ params }) {
       const records = await host.records()
-      const { steps, ...row } = orMissing(() => showRun(records, params.id))
+      const { steps, ...row } = await orMissing(() => showRun(records, params.id))
       return { ...runOut(row), steps: steps.map(snake) }
     },
   })
@@ -105,12 +104,8 @@ function runRoutes(app: GatewayApi, { host }: Gateway): void {
 
   async function changed(ref: string, change: typeof cancelRun) {
     const records = await host.records()
-    orMissing(() => showRun(records, ref))
-    try {
-      return runOut(change(records, ref))
-    } catch (error) {
-      throw error instanceof FailureError && error.code === 'usage' ? new HttpError(409, 'ended', error.message) : error
-    }
+    await orMissing(() => showRun(records, ref))
+    return runOut(await refusedAs(['usage', 409, 'ended'], () => change(records, ref)))
   }
 }
 

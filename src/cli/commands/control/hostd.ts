@@ -50,14 +50,11 @@ export const serve = command({
 async function run(context: CliContext, given: Given<typeof serveFlags>): Promise<void> {
   const setup = loadSetup(context, {}, { stays: true })
   if (!setup.config.receipts.enabled) throw commandError('hostd keeps a receipt of every attempt; set "enabled = true" in [receipts]')
-  const gid = given.group === undefined ? undefined : idIn('group', given.group)
-  const catalogue = withPeers(usable(context, given.catalogue), {
-    gid,
-    control: given.controlUser === undefined ? [] : [idIn('user', given.controlUser)],
-  })
+  const gid = given.group === undefined ? undefined : idByName('group', given.group)
+  const control = given.controlUser === undefined ? [] : [idByName('user', given.controlUser)]
+  const catalogue = withPeers(usable(context, given.catalogue), { gid, control })
   const socket = socketIn(context, given.socket)
-  const stop = new AbortController()
-  using _interrupt = onInterrupt(() => stop.abort())
+  using interrupt = onInterrupt(() => {})
   await withRecords(setup, async ({ record }) => {
     await recoverRecord(setup, record)
     const served = await serveHostd({
@@ -71,7 +68,7 @@ async function run(context: CliContext, given: Given<typeof serveFlags>): Promis
         const here = `${available} of ${count(all, 'operation')} available here`
         setup.context.say(`ready: ${socket} (${here}; see "hostd list"); stop with Ctrl-C or SIGTERM\n`)
       },
-      signal: stop.signal,
+      signal: interrupt.signal,
       now: Date.now,
       gid,
     })
@@ -81,15 +78,8 @@ async function run(context: CliContext, given: Given<typeof serveFlags>): Promis
 
 function recordWith(recordAction: ReturnType<typeof createRecord>['recordAction']): RecordCall {
   return ({ op, risk, outcome, error, details }: CallRecord) => {
-    const denied = outcome === 'denied' ? { denied: true as const } : {}
-    const receipt = recordAction({
-      conversationId: 'hostd',
-      tool: `hostd.${op}`,
-      input: details,
-      risk,
-      ...(error ? { error } : {}),
-      ...denied,
-    })
+    const result = { error: error || undefined, denied: outcome === 'denied' || undefined }
+    const receipt = recordAction({ conversationId: 'hostd', tool: `hostd.${op}`, input: details, risk, ...result })
     if (receipt === undefined) throw new Error('receipts are off')
     return receipt
   }
@@ -171,21 +161,16 @@ function socketIn({ cwd, home, env }: CliContext, given: string | undefined): st
   return ownUid() === 0 ? '/run/braidclaw/hostd.sock' : join(home, 'run', 'hostd.sock')
 }
 
-function idIn(kind: 'user' | 'group', name: string): number {
-  const found = idByName(kind, name)
-  if (found.ok) return found.id
-  throw usageError(found.message)
-}
-
 function ownUid(): number {
   return process.getuid?.() ?? -1
 }
 
-export type IdResult = { readonly ok: true; readonly id: number } | { readonly ok: false; readonly message: string }
-
-/** Finds the number of a user or group in the files of the system. A number is taken as it is; users of a directory service are named by number. */
-export function idByName(kind: 'user' | 'group', name: string, read = (path: string) => readFileSync(path, 'utf8')): IdResult {
-  if (/^\d{1,9}$/.test(name)) return { ok: true, id: Number(name) }
+/**
+ * Finds the number of a user or group in the files of the system. A number is taken as it is; users of a directory service are named by number.
+ * @throws CliExit 2
+ */
+export function idByName(kind: 'user' | 'group', name: string, read = (path: string) => readFileSync(path, 'utf8')): number {
+  if (/^\d{1,9}$/.test(name)) return Number(name)
   const file = kind === 'user' ? '/etc/passwd' : '/etc/group'
   // An empty field is not 0, which would be root.
   const fields = read(file)
@@ -193,6 +178,6 @@ export function idByName(kind: 'user' | 'group', name: string, read = (path: str
     .map((line) => line.split(':'))
     .find(([first]) => first === name)
   const id = fields?.[2] ?? ''
-  if (/^\d{1,10}$/.test(id)) return { ok: true, id: Number(id) }
-  return { ok: false, message: `the ${kind} "${name}" does not exist in ${file}; create it, or give its number` }
+  if (/^\d{1,10}$/.test(id)) return Number(id)
+  throw usageError(`the ${kind} "${name}" does not exist in ${file}; create it, or give its number`)
 }

@@ -53,14 +53,9 @@ export const pane = command({
 
 async function follow({ process: { stdout, stderr } }: CliContext, path: string): Promise<void> {
   const filter = createLogFilter()
-  const interrupt = onInterrupt(() => {})
-  await followLog({
-    path,
-    signal: interrupt.signal,
-    show: (text) => stdout.write(filter.push(text)),
-    note: (text) => stderr.write(`-- ${text} --\n`),
-    sleep,
-  }).finally(interrupt.stop)
+  using interrupt = onInterrupt(() => {})
+  const show = (text: string) => stdout.write(filter.push(text))
+  await followLog({ path, signal: interrupt.signal, show, note: (text) => stderr.write(`-- ${text} --\n`) })
 }
 
 async function show(context: CliContext, given: PaneFlags): Promise<void> {
@@ -97,9 +92,9 @@ async function withAgents(
   const named = given.agent
   if (named === undefined && !given.logs)
     return withControl(context, given, (control, { signal }) => use(async () => (await control.fleet.list()).map(({ id }) => id), signal))
-  const interrupt = onInterrupt(() => {})
+  using interrupt = onInterrupt(() => {})
   const inFolder = () => (given.logs ? namesIn(logDir).flatMap((name) => (name.endsWith('.log') ? [name.slice(0, -4)] : [])) : [])
-  await use(async () => [...(named ?? []), ...inFolder()], interrupt.signal).finally(interrupt.stop)
+  await use(async () => [...(named ?? []), ...inFolder()], interrupt.signal)
 }
 
 async function keep(
@@ -133,7 +128,6 @@ type FollowOptions = {
   readonly show: (text: string) => void
   /** Receives notes of ours: the file is awaited, was replaced, cannot be read. */
   readonly note: (text: string) => void
-  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
 }
 
 /** Limits how much of an existing log is shown, in bytes. */
@@ -144,7 +138,7 @@ const everyMs = 250
 type OpenLog = { readonly file: number; readonly inode: number; position: number; readonly decoder: TextDecoder }
 
 /** Follows a log file as `tail -F` does: waits for it, shows its end, what is appended, and the next file of that name. */
-async function followLog({ path, signal, show, note, sleep }: FollowOptions): Promise<void> {
+async function followLog({ path, signal, show, note }: FollowOptions): Promise<void> {
   let open: OpenLog | undefined
   let lastNote = ''
   const sayOnce = (text: string) => {

@@ -8,7 +8,7 @@ import { isLoopback, localUrl } from '../../../http/listen.ts'
 import type { Values } from '../../../kit/settings.ts'
 import { count } from '../../../kit/text.ts'
 import type { Memory } from '../../../memory/memory.ts'
-import type { Finding } from './doctor-home.ts'
+import { bad, type Finding, note, ok } from './doctor-home.ts'
 
 const what = 'gateway'
 const makeToken = 'make one: braidclaw token new me --scope admin'
@@ -38,18 +38,12 @@ export async function gatewayFindings({ memory, settings, installed }: GatewayOp
 }
 
 async function placeFindings(url: string | undefined): Promise<Finding[]> {
-  if (url === undefined) return [{ what, state: 'ok', says: 'port 0: any free port' }]
+  if (url === undefined) return [ok(what, 'port 0: any free port')]
   const answer = await askGateway(url)
-  if (answer.kind === 'ours') return [{ what, state: 'ok', says: `our server answers at ${url} (version ${answer.version})` }]
-  if (answer.kind === 'nothing') return [{ what, state: 'ok', says: `${url} is free; no server runs there now` }]
-  return [
-    {
-      what,
-      state: 'bad',
-      says: `another program listens at ${url}`,
-      remedy: ['stop it, or choose another port: [channels.http] port = …', 'for the service: braidclaw service install --port PORT'],
-    },
-  ]
+  if (answer.kind === 'ours') return [ok(what, `our server answers at ${url} (version ${answer.version})`)]
+  if (answer.kind === 'nothing') return [ok(what, `${url} is free; no server runs there now`)]
+  const remedy = ['stop it, or choose another port: [channels.http] port = …', 'for the service: braidclaw service install --port PORT']
+  return [bad(what, `another program listens at ${url}`, ...remedy)]
 }
 
 const soonMs = 14 * 86_400_000
@@ -61,15 +55,13 @@ function tlsFindings(settings: { readonly tlsCert?: string; readonly tlsKey?: st
     const end = certificateEnd(files)
     const day = new Date(end).toISOString().slice(0, 10)
     const remedy = ['put a new certificate and its key into the two files', restart]
-    if (end <= Date.now()) return [{ what, state: 'bad', says: `the certificate ${settings.tlsCert} expired on ${day}`, remedy }]
+    if (end <= Date.now()) return [bad(what, `the certificate ${settings.tlsCert} expired on ${day}`, ...remedy)]
     const says = `TLS until ${day}: ${settings.tlsCert}`
-    return [end - Date.now() < soonMs ? { what, state: 'note', says, remedy } : { what, state: 'ok', says }]
+    return [end - Date.now() < soonMs ? note(what, says, ...remedy) : ok(what, says)]
   } catch (error) {
     if (!(error instanceof FailureError)) throw error
-    const remedy = [
-      'a pair to try with: openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=localhost -keyout key.pem -out cert.pem',
-    ]
-    return [{ what, state: 'bad', says: error.message, remedy }]
+    const command = 'openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=localhost -keyout key.pem -out cert.pem'
+    return [bad(what, error.message, `a pair to try with: ${command}`)]
   }
 }
 
@@ -77,16 +69,10 @@ function tlsFindings(settings: { readonly tlsCert?: string; readonly tlsKey?: st
 function nameFindings(names: readonly string[]): Finding[] {
   const wrong = names.filter((name) => !/^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?$/i.test(name))
   if (wrong.length === 0) return []
-  return [
-    {
-      what,
-      state: 'bad',
-      says: `channels.http.allowed_hosts: ${wrong.map((name) => JSON.stringify(name)).join(', ')} can never be the name that a client sends`,
-      remedy: [
-        'write the bare name, with the port if people type one: "agent.example.org", "agent.example.org:8443"; no "*", no "https://"',
-      ],
-    },
-  ]
+  const shown = wrong.map((name) => JSON.stringify(name)).join(', ')
+  const says = `channels.http.allowed_hosts: ${shown} can never be the name that a client sends`
+  const examples = '"agent.example.org", "agent.example.org:8443"; no "*", no "https://"'
+  return [bad(what, says, `write the bare name, with the port if people type one: ${examples}`)]
 }
 
 type Tokens = { readonly memory: Memory | undefined; readonly host: string; readonly tokenFile: string | undefined }
@@ -99,31 +85,23 @@ function tokenFindings({ memory, host, tokenFile }: Tokens): Finding[] {
     if (tokenFile !== undefined) readTokenFile(tokenFile)
   } catch (error) {
     if (!(error instanceof FailureError)) throw error
-    return [{ what: 'tokens', state: 'bad', says: `channels.http.token_file: ${error.message}`, remedy: [makeToken] }]
+    return [bad('tokens', `channels.http.token_file: ${error.message}`, makeToken)]
   }
   if (holders > 0) {
     const says = `${count(tokens.length, 'token')} in force, ${admins} with scope admin${tokenFile === undefined ? '' : `, and the one of ${tokenFile}`}`
-    return [{ what: 'tokens', state: 'ok', says, remedy: ['revoke what nobody uses: braidclaw token list, braidclaw token revoke NAME'] }]
+    return [ok('tokens', says, 'revoke what nobody uses: braidclaw token list, braidclaw token revoke NAME')]
   }
   const says = isLoopback(host)
     ? 'nobody has a token, so every request is refused'
     : `nobody has a token, so the server does not start on ${host}`
-  return [{ what: 'tokens', state: 'bad', says, remedy: [makeToken] }]
+  return [bad('tokens', says, makeToken)]
 }
 
 function openFindings(host: string, isSecure: boolean): Finding[] {
   if (isLoopback(host) || isSecure) return []
-  return [
-    {
-      what,
-      state: 'bad',
-      says: `channels.http.host = "${host}" without TLS: tokens and answers can be read on the way by whoever is on that network`,
-      remedy: [
-        'name a certificate: [channels.http] tls_cert = … and tls_key = …',
-        'or listen on 127.0.0.1 behind a proxy that speaks HTTPS, with its name in allowed_hosts',
-      ],
-    },
-  ]
+  const says = `channels.http.host = "${host}" without TLS: tokens and answers can be read on the way by whoever is on that network`
+  const proxy = 'or listen on 127.0.0.1 behind a proxy that speaks HTTPS, with its name in allowed_hosts'
+  return [bad(what, says, 'name a certificate: [channels.http] tls_cert = … and tls_key = …', proxy)]
 }
 
 /** Checks for `doctor` that the files of the dashboard are there, or can be built from the sources. */
@@ -133,7 +111,7 @@ export async function dashboardFindings(files: Files): Promise<Finding[]> {
   try {
     const found = await files()
     const bytes = [...found.values()].reduce((sum, { gzip }) => sum + gzip.byteLength, 0)
-    if (found.has('/')) return [{ what: 'dashboard', state: 'ok', says: `${found.size} files, ${Math.ceil(bytes / 1024)} KiB compressed` }]
+    if (found.has('/')) return [ok('dashboard', `${found.size} files, ${Math.ceil(bytes / 1024)} KiB compressed`)]
     return [broken('it has no first page')]
   } catch (error) {
     return [broken(error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error))]
@@ -141,10 +119,5 @@ export async function dashboardFindings(files: Files): Promise<Finding[]> {
 }
 
 function broken(why: string): Finding {
-  return {
-    what: 'dashboard',
-    state: 'bad',
-    says: `the page cannot be shown: ${why}`,
-    remedy: ['install BraidClaw again with its packages: npm ci'],
-  }
+  return bad('dashboard', `the page cannot be shown: ${why}`, 'install BraidClaw again with its packages: npm ci')
 }

@@ -38,18 +38,15 @@ export function homeFindings(setup: CliSetup): Finding[] {
 
 function structure({ config: { workspaceDir } }: CliSetup): Finding[] {
   const { problems: [problem] = [], rules = [] } = readStructure(workspaceDir) ?? {}
-  if (problem !== undefined)
-    return [{ what: 'structure', state: 'bad', says: `${structureFile(workspaceDir)}:${problem}; see: braidclaw structure check` }]
-  return rules.length === 0
-    ? []
-    : [{ what: 'structure', state: 'ok', says: `${count(rules.length, 'rule')} in ${structureFile(workspaceDir)}` }]
+  if (problem !== undefined) return [bad('structure', `${structureFile(workspaceDir)}:${problem}; see: braidclaw structure check`)]
+  return rules.length === 0 ? [] : [ok('structure', `${count(rules.length, 'rule')} in ${structureFile(workspaceDir)}`)]
 }
 
 function homeFolder({ paths }: CliSetup): Finding {
-  if (!existsSync(paths.home)) return { what: 'home', state: 'note', says: `${paths.home} does not exist yet; "braidclaw init" makes it` }
+  if (!existsSync(paths.home)) return note('home', `${paths.home} does not exist yet; "braidclaw init" makes it`)
   const mode = statSync(paths.home).mode & 0o077
-  if (mode !== 0) return { what: 'home', state: 'bad', says: `others may read ${paths.home}; run: chmod 700 ${paths.home}` }
-  return { what: 'home', state: 'ok', says: paths.home }
+  if (mode !== 0) return bad('home', `others may read ${paths.home}; run: chmod 700 ${paths.home}`)
+  return ok('home', paths.home)
 }
 
 const MIB = 2 ** 20
@@ -58,10 +55,10 @@ const [tooLittle, little] = [100 * MIB, 1_000 * MIB]
 
 export function diskFindings(home: string, free: number): Finding[] {
   const says = `${Math.floor(free / MIB).toLocaleString('en')} MiB are free for ${home}`
-  if (free >= little) return [{ what: 'disk', state: 'ok', says }]
+  if (free >= little) return [ok('disk', says)]
   const remedy = ['forget old conversations: braidclaw home prune --days 90', `see what takes the space: du -sh ${home}/*`]
-  if (free >= tooLittle) return [{ what: 'disk', state: 'note', says, remedy }]
-  return [{ what: 'disk', state: 'bad', says: `${says}; on a full disk no turn begins`, remedy }]
+  if (free >= tooLittle) return [note('disk', says, ...remedy)]
+  return [bad('disk', `${says}; on a full disk no turn begins`, ...remedy)]
 }
 
 /** Returns the bytes that an ordinary user may still use. */
@@ -72,10 +69,8 @@ function freeBytes(folder: string): number {
 
 function configuration({ file, origins, paths }: CliSetup): Finding {
   const program = programIn(origins)
-  if (program) return { what: 'config', state: 'ok', says: `${[file, program].filter(Boolean).join(' and ')}: valid` }
-  return file
-    ? { what: 'config', state: 'ok', says: `${file} is valid` }
-    : { what: 'config', state: 'note', says: `no ${paths.config}: the defaults hold` }
+  if (program) return ok('config', `${[file, program].filter(Boolean).join(' and ')}: valid`)
+  return file ? ok('config', `${file} is valid`) : note('config', `no ${paths.config}: the defaults hold`)
 }
 
 /** Says how long a turn and a command may be, each number with its origin. */
@@ -85,15 +80,15 @@ function limits({ config, origins }: CliSetup): Finding {
     const origin = source === 'default' ? source : `${where}${line === undefined ? '' : `:${line}`}`
     return `${key} ${valueAt(config, `limits.${key}`)} (${origin})`
   })
-  return { what: 'limits', state: 'ok', says: each.join(', ') }
+  return ok('limits', each.join(', '))
 }
 
 function workspace({ config }: CliSetup): Finding {
   try {
     accessSync(config.workspaceDir, constants.R_OK | constants.W_OK)
-    return { what: 'workspace', state: 'ok', says: config.workspaceDir }
+    return ok('workspace', config.workspaceDir)
   } catch {
-    return { what: 'workspace', state: 'bad', says: `${config.workspaceDir} cannot be written`, remedy: [`ls -ld ${config.workspaceDir}`] }
+    return bad('workspace', `${config.workspaceDir} cannot be written`, `ls -ld ${config.workspaceDir}`)
   }
 }
 
@@ -107,31 +102,21 @@ export function hookFindings(setup: CliSetup): Finding[] {
 
 export function recordFindings(setup: CliSetup, memory: Memory): Finding[] {
   const { config } = setup
+  const backUp = 'braidclaw home backup ~/backups/NAME.tar.gz'
+  const remedy = ['all that is wrong: braidclaw receipt verify --deep', 'a copy from before: braidclaw home restore BACKUP --to FOLDER']
   const open = memory.journal.unfinished().length
   const chain = existsSync(config.receipts.path) || memory.checkpoint.get() ? checkChain({ setup, memory, deep: false }).found : undefined
   return [
-    {
-      what: 'memory',
-      state: open > 0 ? 'note' : 'ok',
-      says: open > 0 ? `${config.memory.path}: ${count(open, 'open run')} (running now, or left by a crash)` : config.memory.path,
-    },
+    open === 0
+      ? ok('memory', config.memory.path)
+      : note('memory', `${config.memory.path}: ${count(open, 'open run')} (running now, or left by a crash)`),
     !chain
-      ? { what: 'receipts', state: 'note', says: 'none yet' }
+      ? note('receipts', 'none yet')
       : chain.ok
-        ? { what: 'receipts', state: 'ok', says: `${chain.count} in a valid chain` }
-        : {
-            what: 'receipts',
-            state: 'bad',
-            says: chain.problems.slice(0, 1).map(brokenChain).join(),
-            remedy: ['all that is wrong: braidclaw receipt verify --deep', 'a copy from before: braidclaw home restore BACKUP --to FOLDER'],
-          },
+        ? ok('receipts', `${chain.count} in a valid chain`)
+        : bad('receipts', chain.problems.slice(0, 1).map(brokenChain).join(), ...remedy),
     ...resultFindings(setup, memory),
-    {
-      what: 'backup',
-      state: 'note',
-      says: 'none is made by itself (docs/backup.md)',
-      remedy: ['make one now, also while a server runs: braidclaw home backup ~/backups/NAME.tar.gz'],
-    },
+    note('backup', 'none is made by itself (docs/backup.md)', `make one now, also while a server runs: ${backUp}`),
   ]
 }
 
@@ -140,13 +125,13 @@ function resultFindings({ config }: CliSetup, memory: Memory): Finding[] {
   if (stored === 0) return []
   const most = config.memory.resultsMaxBytes
   const says = `${count(stored, 'long result')} kept whole for result_read, ${grouped(bytes)} bytes of ${grouped(most)} (memory.results_max_bytes)`
-  return [{ what: 'results', state: 'ok', says }]
+  return [ok('results', says)]
 }
 
 export function stopFinding({ paths }: CliSetup): Finding {
   const reason = readStop(paths.estop)
-  if (reason === undefined) return { what: 'estop', state: 'ok', says: 'not set' }
-  return { what: 'estop', state: 'bad', says: `set: ${reason}; lift it with: braidclaw estop --clear` }
+  if (reason === undefined) return ok('estop', 'not set')
+  return bad('estop', `set: ${reason}; lift it with: braidclaw estop --clear`)
 }
 
 /** Reports nothing when there is no plugin. */
@@ -157,11 +142,11 @@ export function pluginFindings({ paths }: CliSetup): Finding[] {
       .map((plugin) => {
         const { name, state } = plugin
         const says = `${visible(name)}: ${whyNotOffered(plugin) ?? state}`
-        if (state !== 'not approved') return { what: 'plugin', state: state === 'approved' || state === 'disabled' ? 'ok' : 'bad', says }
-        return { what: 'plugin', state: 'note', says, remedy: [`look at it, and let it run: braidclaw plugin approve ${visible(name)}`] }
+        if (state === 'not approved') return note('plugin', says, `look at it, and let it run: braidclaw plugin approve ${visible(name)}`)
+        return state === 'approved' || state === 'disabled' ? ok('plugin', says) : bad('plugin', says)
       })
   } catch (error) {
-    return [{ what: 'plugin', state: 'bad', says: errorText(error) }]
+    return [bad('plugin', errorText(error))]
   }
 }
 
@@ -180,21 +165,13 @@ export function serverFindings(setup: CliSetup): Finding[] {
         ...others.map((tool) => `${visible(tool.name)} ${tool.state}`),
       ]
       const isRight = (state === 'approved' && others.length === 0) || state === 'disabled'
-      const remedy = isRight ? {} : { remedy: [`look at it: braidclaw mcp show ${id}; then: braidclaw mcp approve ${id}`] }
-      return {
-        what: 'mcp',
-        state: isRight ? 'ok' : state === 'not approved' ? 'note' : 'bad',
-        says: `${id}: ${words.join(', ')}`,
-        ...remedy,
-      }
+      const says = `${id}: ${words.join(', ')}`
+      if (isRight) return ok('mcp', says)
+      return (state === 'not approved' ? note : bad)('mcp', says, `look at it: braidclaw mcp show ${id}; then: braidclaw mcp approve ${id}`)
     })
-    return [
-      ...problems.map((says): Finding => ({ what: 'mcp', state: 'bad', says })),
-      ...notices.map((says): Finding => ({ what: 'mcp', state: 'note', says })),
-      ...found,
-    ]
+    return [...problems.map((says) => bad('mcp', says)), ...notices.map((says) => note('mcp', says)), ...found]
   } catch (error) {
-    return [{ what: 'mcp', state: 'bad', says: errorText(error) }]
+    return [bad('mcp', errorText(error))]
   }
 }
 
@@ -205,9 +182,9 @@ export function checkFindings(setup: CliSetup): Finding[] {
   const stories = `stories: ${chromium ?? 'no Chromium is installed'}; tool browser: ${browser}`
   try {
     const names = configuredChecks(setup).map(({ name }) => name)
-    return [{ what: 'checks', state: 'ok', says: `${names.join(', ') || 'none here; "braidclaw check init" finds some'}; ${stories}` }]
+    return [ok('checks', `${names.join(', ') || 'none here; "braidclaw check init" finds some'}; ${stories}`)]
   } catch (error) {
-    return [{ what: 'checks', state: 'note', says: `${errorText(error)}; ${stories}` }]
+    return [note('checks', `${errorText(error)}; ${stories}`)]
   }
 }
 
@@ -215,7 +192,7 @@ export function checkFindings(setup: CliSetup): Finding[] {
 export function leftovers({ paths, log }: CliSetup): Finding[] {
   const ended = clearLeftovers(paths.home, log)
   if (ended === 0) return []
-  return [{ what: 'sandbox', state: 'note', says: `a killed run had left sandbox processes (${ended}); they are ended now` }]
+  return [note('sandbox', `a killed run had left sandbox processes (${ended}); they are ended now`)]
 }
 
 /** Checks for `doctor` what the machine offers: programs, and a terminal. */
@@ -231,20 +208,13 @@ function programs(): Finding[] {
   ] as const
   return wanted.map(([name, why]) => {
     const found = resolveExecutable(name)
-    return found
-      ? { what: 'program', state: 'ok', says: found }
-      : { what: 'program', state: 'note', says: `${name} is not installed: ${why}` }
+    return found ? ok('program', found) : note('program', `${name} is not installed: ${why}`)
   })
 }
 
 function terminal(): Finding {
-  if (openTerminal() === undefined)
-    return { what: 'terminal', state: 'note', says: 'none: approvals cannot be asked here, medium risk ends with exit 4' }
-  return {
-    what: 'terminal',
-    state: 'ok',
-    says: isTerminal(1) ? 'approvals can be asked' : 'approvals can be asked (stdout is not a terminal)',
-  }
+  if (openTerminal() === undefined) return note('terminal', 'none: approvals cannot be asked here, medium risk ends with exit 4')
+  return ok('terminal', isTerminal(1) ? 'approvals can be asked' : 'approvals can be asked (stdout is not a terminal)')
 }
 
 /** The report of one check of `doctor`. `remedy` has the lines to print below: commands that the user can copy. */
@@ -254,3 +224,11 @@ export type Finding = {
   readonly says: string
   readonly remedy?: readonly string[]
 }
+
+const report =
+  (state: Finding['state']) =>
+  (what: string, says: string, ...remedy: readonly string[]): Finding =>
+    remedy.length === 0 ? { what, state, says } : { what, state, says, remedy }
+
+/** Report that all is well with it; what is good to know; what is wrong. */
+export const [ok, note, bad] = [report('ok'), report('note'), report('bad')]

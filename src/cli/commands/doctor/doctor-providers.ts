@@ -11,18 +11,17 @@ import { sayWeakKey, weakKeys } from '../../../host/setup/setup.ts'
 import { proseBytes } from '../../../kit/content/tokens.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { isInitsChoice } from '../../offline-notice.ts'
-import type { Finding } from './doctor-home.ts'
+import { bad, type Finding, note, ok } from './doctor-home.ts'
 
 export function providerFindings(setup: CliSetup): Finding[] {
-  const weak = weakKeys(setup).map((key): Finding => ({ what: 'key', state: 'note', says: sayWeakKey(key) }))
+  const weak = weakKeys(setup).map((key) => note('key', sayWeakKey(key)))
   return [...providers(setup), ...unusedKeys(setup), ...weak]
 }
 
 function providers({ config, context }: CliSetup): Finding[] {
   return Object.values(config.providers.models).map((model): Finding => {
     const what = model.name === config.defaultProvider ? 'provider *' : 'provider'
-    if (!isWireProvider(model) || !model.apiKeyEnv || context.env[model.apiKeyEnv])
-      return { what, state: 'ok', says: `${model.name} (${model.kind})` }
+    if (!isWireProvider(model) || !model.apiKeyEnv || context.env[model.apiKeyEnv]) return ok(what, `${model.name} (${model.kind})`)
     const state = model.name === config.defaultProvider ? 'bad' : 'note'
     const remedy = state === 'bad' ? [`export ${model.apiKeyEnv}=…, or store it: braidclaw login ${model.name}`] : []
     return { what, state, says: `${model.name} (${model.kind}): ${model.apiKeyEnv} is not set`, remedy }
@@ -34,10 +33,10 @@ export async function foundModels(setup: CliSetup): Promise<{ readonly setup: Cl
   try {
     const filled = await withFoundModels(setup)
     const says = filled.found
-    return { setup: filled, findings: says === undefined ? [] : [{ what: 'model', state: 'ok', says }] }
+    return { setup: filled, findings: says === undefined ? [] : [ok('model', says)] }
   } catch (error) {
     if (!(error instanceof FailureError)) throw error
-    return { setup, findings: [{ what: 'model', state: 'bad', says: error.message }] }
+    return { setup, findings: [bad('model', error.message)] }
   }
 }
 
@@ -51,7 +50,7 @@ function unusedKeys({ config, context, file }: CliSetup): Finding[] {
   const byInit = file !== undefined && isInitsChoice(file)
   return unused.map(({ name, model, because }): Finding => {
     const advice = byInit ? `"braidclaw init" makes "${name}" answer` : `to ask "${name}": -m ${name}/${model}`
-    return { what: 'key', state: 'note', says: `${because} is set and unused: "${config.defaultProvider}" answers; ${advice}` }
+    return note('key', `${because} is set and unused: "${config.defaultProvider}" answers; ${advice}`)
   })
 }
 
@@ -68,9 +67,7 @@ export async function costFindings({ config, context }: CliSetup): Promise<Findi
     return (await Promise.all(each)).flat()
   } catch (error) {
     if (!(error instanceof FailureError)) throw error
-    return [
-      { what: 'cost', state: 'bad', says: error.message, remedy: ['correct models.toml (docs/cost.md); until then no model is asked'] },
-    ]
+    return [bad('cost', error.message, 'correct models.toml (docs/cost.md); until then no model is asked')]
   }
 }
 
@@ -103,8 +100,8 @@ function priceFindings({ provider, model, known, limits }: Priced): Finding[] {
     'or list the model in models.toml (docs/cost.md)',
   ]
   const says = `the prices of ${provider.name}/${model} are not known, so ${names} cannot hold`
-  if (unbounded.length === 0) return [{ what: 'cost', state: 'note', says: `${says}; only the limits of tokens do`, remedy }]
-  return [{ what: 'cost', state: 'bad', says, remedy }]
+  if (unbounded.length === 0) return [note('cost', `${says}; only the limits of tokens do`, ...remedy)]
+  return [bad('cost', says, ...remedy)]
 }
 
 /** The key, and the names of the money and of the tokens. The run's limit of tokens does not replace the one of money. */
@@ -123,12 +120,6 @@ export function ageFindings(model: string, known: KnownFacts, now: number): Find
   const dates = [known.prices, known.contextTokens, known.maxOutputTokens].flatMap((fact) => fact?.origin.date ?? [])
   const [oldest] = dates.toSorted()
   if (oldest === undefined || now - Date.parse(oldest) <= yearMs) return []
-  return [
-    {
-      what: 'cost',
-      state: 'note',
-      says: `what is known of ${model} is of ${oldest}, over a year ago; its prices may have changed`,
-      remedy: ['update BraidClaw, or write the facts of today into models.toml (docs/cost.md)'],
-    },
-  ]
+  const says = `what is known of ${model} is of ${oldest}, over a year ago; its prices may have changed`
+  return [note('cost', says, 'update BraidClaw, or write the facts of today into models.toml (docs/cost.md)')]
 }

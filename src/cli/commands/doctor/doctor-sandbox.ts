@@ -17,7 +17,7 @@ import { prepareGround } from '../../../sandbox/probe/probe-fixture.ts'
 import { type ProbeResult, probeSandbox } from '../../../sandbox/run-probes.ts'
 import { spawnPlain } from '../../../tools/process.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
-import type { Finding } from './doctor-home.ts'
+import { type Finding, note, ok } from './doctor-home.ts'
 
 const MIB = 2 ** 20
 
@@ -28,15 +28,15 @@ export async function sandboxFindings(setup: Setup): Promise<Finding[]> {
 async function brokenTools(setup: Setup): Promise<Finding[]> {
   const { dir } = setup.config.tools
   const survey = existsSync(dir) && existsSync(setup.config.workspaceDir) ? await surveyNow(setup, { at: dir }) : undefined
-  if (survey?.ok === false) return [{ what: 'tools', state: 'note', says: survey.why }]
-  return (survey?.refused ?? []).map(({ path, why }) => ({ what: 'tools', state: 'note', says: `${path} is not offered: ${why}` }))
+  if (survey?.ok === false) return [note('tools', survey.why)]
+  return (survey?.refused ?? []).map(({ path, why }) => note('tools', `${path} is not offered: ${why}`))
 }
 
 /** Runs a new trial in a temporary folder. A failure is only a note when the operator gives the model no shell. */
 async function sandbox(setup: Setup): Promise<Finding> {
   const what = 'sandbox'
   const trial = await trySandboxNow(setup)
-  if (trial.ok) return { what, state: 'ok', says: 'bubblewrap works: a command was run in it' }
+  if (trial.ok) return ok(what, 'bubblewrap works: a command was run in it')
   const toolsAllow = allowedTools(setup.config)
   const state = toolsAllow === undefined || toolsAllow.includes('shell') ? 'bad' : 'note'
   const says = `no command can run, so the model gets no shell: ${trial.why}`
@@ -46,24 +46,24 @@ async function sandbox(setup: Setup): Promise<Finding> {
 /** Opens a network as the first command in the background does. */
 async function background(setup: Setup): Promise<Finding> {
   const [what, most] = ['background', setup.config.limits.maxBackground]
-  if (most === 0) return { what, state: 'note', says: 'no command runs in the background: limits.max_background is 0' }
+  if (most === 0) return note(what, 'no command runs in the background: limits.max_background is 0')
   const { context, config, paths } = setup
   const confinement = createConfinement('auto', { setup, policy: policyOf(config, paths, context.env) })
   using _end = atEnd(() => confinement.close())
   const { transaction, why } = await confinement.mode()
-  if (!transaction) return { what, state: 'note', says: `no command can run in the background: ${why}` }
+  if (!transaction) return note(what, `no command can run in the background: ${why}`)
   const loopback = await confinement.openLoopback()
   if (typeof loopback === 'string')
-    return { what, state: 'note', says: `commands can run in the background, but no other command reaches their ports: ${loopback}` }
+    return note(what, `commands can run in the background, but no other command reaches their ports: ${loopback}`)
   loopback.close()
-  return { what, state: 'ok', says: `${count(most, 'command')} of a conversation can run in the background` }
+  return ok(what, `${count(most, 'command')} of a conversation can run in the background`)
 }
 
 function tools(setup: Setup): Finding[] {
   const { mounts, secrets } = ownTools(setup)
   if (mounts.length === 0) return []
   const says = `commands can use ${count(mounts.length, 'folder')} of tools in your home folder, read-only; hidden in them: ${secrets.join(', ') || 'nothing'}`
-  return [{ what: 'tools', state: 'ok', says, remedy: mounts }]
+  return [ok('tools', says, ...mounts)]
 }
 
 function caches({ paths }: Setup): Finding[] {
@@ -73,7 +73,7 @@ function caches({ paths }: Setup): Finding[] {
   const bytes = all.reduce((sum, one) => sum + one.bytes, 0)
   const [largest] = all
   const says = `caches of commands: ${count(all.length, 'workspace')}, ${Math.ceil(bytes / MIB)} MiB; most for ${largest?.workspace}`
-  return [{ what: 'caches', state: 'note', says, remedy: [`to remove them: rm -r ${paths.home}/run/command-caches`] }]
+  return [note('caches', says, `to remove them: rm -r ${paths.home}/run/command-caches`)]
 }
 
 /** @throws CliExit 1 when an attempt succeeded, or when there is no sandbox to probe. */

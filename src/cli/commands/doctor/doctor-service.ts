@@ -13,43 +13,36 @@ import { enabledVersions } from '../../../host/records/sop-records.ts'
 import { overdueNames } from '../../../host/schedules/schedule-view.ts'
 import { openSchedules } from '../../../host/schedules/schedules.ts'
 import { visionProblem } from '../../../host/setup/vision-provider.ts'
+import { errorText } from '../../../kit/errors.ts'
 import { count } from '../../../kit/text.ts'
 import { createSopStore } from '../../../memory/journal/sop-store.ts'
 import type { Memory } from '../../../memory/memory.ts'
 import { createChannelStore } from '../../../memory/recovery/channel-store.ts'
 import { problemWith } from '../../../service/fifo/fifo-folder.ts'
 import { ownProgram } from '../../../service/own-program.ts'
-import type { ServiceHint, ServiceManager, ServiceState } from '../../../service/unit/service-run.ts'
+import type { ServiceManager, ServiceState } from '../../../service/unit/service-run.ts'
 import { findSops, sopTools } from '../../../sop/find-sops.ts'
 import { triggerState } from '../../../sop/triggers.ts'
-import type { Finding } from './doctor-home.ts'
+import { bad, type Finding, note, ok } from './doctor-home.ts'
 
 const what = 'service'
 
 export async function serviceFindings(manager: ServiceManager): Promise<Finding[]> {
   if (!existsSync(manager.file))
-    return [
-      { what, state: 'note', says: 'not installed', remedy: ['to keep a server running: braidclaw service install (docs/service.md)'] },
-    ]
+    return [note(what, 'not installed', 'to keep a server running: braidclaw service install (docs/service.md)')]
   try {
-    const state = await manager.state()
-    return [running(manager, state), ...program(manager), ...((await manager.hints?.()) ?? []).map(hinted)]
+    const [state, hints = []] = [await manager.state(), await manager.hints?.()]
+    return [running(manager, state), ...program(manager), ...hints.map(({ says, remedy }) => note(what, says, remedy))]
   } catch (error) {
-    const says = error instanceof Error ? error.message : String(error)
-    return [{ what, state: 'bad', says, remedy: ['braidclaw service status'] }]
+    return [bad(what, errorText(error), 'braidclaw service status')]
   }
 }
 
 function running({ kind, file }: ServiceManager, { running, problem, restarts = 0 }: ServiceState): Finding {
   const again = restarts > 0 ? `, started again ${restarts} times` : ''
-  if (running) return { what, state: 'ok', says: `runs (${kind})${again}: ${file}` }
+  if (running) return ok(what, `runs (${kind})${again}: ${file}`)
   const why = problem === undefined ? '' : `: ${problem}`
-  return {
-    what,
-    state: 'bad',
-    says: `installed (${kind}) and not running${why}`,
-    remedy: ['braidclaw service start', 'braidclaw service logs'],
-  }
+  return bad(what, `installed (${kind}) and not running${why}`, 'braidclaw service start', 'braidclaw service logs')
 }
 
 function program(manager: ServiceManager): Finding[] {
@@ -57,11 +50,7 @@ function program(manager: ServiceManager): Finding[] {
   if (installed === undefined || installed === ownProgram()) return []
   const gone = existsSync(installed) ? '' : ', which does not exist'
   const says = `the service runs ${installed}${gone}; this program is ${ownProgram()}`
-  return [{ what, state: 'bad', says, remedy: ['braidclaw service install, with the flags you want, then braidclaw service restart'] }]
-}
-
-function hinted({ says, remedy }: ServiceHint): Finding {
-  return { what, state: 'note', says, remedy: [remedy] }
+  return [bad(what, says, 'braidclaw service install, with the flags you want, then braidclaw service restart')]
 }
 
 /** Checks for `doctor` the schedules: whether a process runs them, which were paused after failures, and where their answers go. */
@@ -102,30 +91,23 @@ export async function sopFindings(setup: CliSetup, memory: Memory): Promise<Find
 function servedFindings(schedules: Schedules, all: readonly Schedule[]): Finding[] {
   const active = all.filter(({ state }) => state === 'active').length
   const says = `${count(all.length, 'schedule')}, ${active} active`
-  if (active === 0) return [{ what: topic, state: 'ok', says }]
-  if (schedules.isServed()) return [{ what: topic, state: 'ok', says: `${says}; a process runs them` }]
+  if (active === 0) return [ok(topic, says)]
+  if (schedules.isServed()) return [ok(topic, `${says}; a process runs them`)]
   const remedy = ['keep a server running: braidclaw service install, then braidclaw service start', 'or in this terminal: braidclaw serve']
   const late = overdueNames(schedules.store.schedules.list(), Date.now())
-  if (late.length === 0) return [{ what: topic, state: 'note', says: `${says}; no process runs them now`, remedy }]
-  return [{ what: topic, state: 'bad', says: `overdue, and no process runs them: ${late.join(', ')}`, remedy }]
+  if (late.length === 0) return [note(topic, `${says}; no process runs them now`, ...remedy)]
+  return [bad(topic, `overdue, and no process runs them: ${late.join(', ')}`, ...remedy)]
 }
 
 function pausedFindings({ name, state, failures, why }: Schedule): Finding[] {
   if (state !== 'paused' || failures === 0) return []
-  return [
-    {
-      what: topic,
-      state: 'bad',
-      says: `"${name}" is paused: ${why}`,
-      remedy: [`see why: braidclaw schedule show ${name}`, `then: braidclaw schedule resume ${name}`],
-    },
-  ]
+  return [bad(topic, `"${name}" is paused: ${why}`, `see why: braidclaw schedule show ${name}`, `then: braidclaw schedule resume ${name}`)]
 }
 
 function scheduleChannelFindings({ config }: CliSetup, { name, state, channel, last }: Schedule): Finding[] {
   if (last?.sent?.startsWith('not sent')) {
     const says = `the last answer of "${name}" was ${last.sent}`
-    return [{ what: topic, state: 'bad', says, remedy: [`then run it again: braidclaw schedule run ${name}`] }]
+    return [bad(topic, says, `then run it again: braidclaw schedule run ${name}`)]
   }
   if (channel === undefined || state === 'done') return []
   const kind = channelKinds.find((each) => each.name === channel)
@@ -137,12 +119,12 @@ function scheduleChannelFindings({ config }: CliSetup, { name, state, channel, l
         `there are: ${channelKinds.map((each) => each.name).join(', ')}`,
         `remove it, and add it with one of them: braidclaw schedule remove ${name}`,
       ]
-  return [{ what: topic, state: 'bad', says: `"${name}" sends its answers to the channel "${channel}", which ${problem}`, remedy }]
+  return [bad(topic, `"${name}" sends its answers to the channel "${channel}", which ${problem}`, ...remedy)]
 }
 
 function folderFindings({ name, state, workspace }: Schedule): Finding[] {
   if (state === 'done' || existsSync(workspace)) return []
-  return [{ what: topic, state: 'bad', says: `"${name}" works in ${workspace}, which does not exist`, remedy: [`mkdir -p ${workspace}`] }]
+  return [bad(topic, `"${name}" works in ${workspace}, which does not exist`, `mkdir -p ${workspace}`)]
 }
 
 /** Reports for `doctor` who may talk to the daemon on each channel that is on, and what they may do there. */
@@ -152,17 +134,12 @@ export function channelFindings(setup: CliSetup): Finding[] {
     const what = `channel`
     const profile = channelProfileOf(setup.config, kind)
     const problem = profileProblem(profile, kind)
-    if (problem !== undefined) return { what, state: 'bad', says: problem }
+    if (problem !== undefined) return bad(what, problem)
     const folder = kind.name === 'fifo' ? fifoProblem(setup) : undefined
-    if (folder !== undefined) return { what, state: 'note', says: folder }
+    if (folder !== undefined) return note(what, folder)
     const says = `${kind.name}: ${kind.people?.byToken ? 'whoever has a token (braidclaw token list)' : peopleOf(profile, kind.people?.profile === 'operator')}; ${rightsOf(setup, profile)}`
-    if (profile.users.length + profile.approvers.length > 0) return { what, state: 'ok', says }
-    return {
-      what,
-      state: 'note',
-      says,
-      remedy: [`${kind.name}: nobody is listed, so everybody is refused; put ids of people into channels.${kind.name}.users`],
-    }
+    if (profile.users.length + profile.approvers.length > 0) return ok(what, says)
+    return note(what, says, `${kind.name}: nobody is listed, so everybody is refused; put ids of people into channels.${kind.name}.users`)
   })
   return [...rights, ...(on.some(({ name }) => name === 'telegram') ? visionFinding(setup) : [])]
 }
@@ -170,16 +147,12 @@ export function channelFindings(setup: CliSetup): Finding[] {
 /** Reports the channels of running processes that do not work, and the answers that are not delivered. */
 export function troubleFindings({ store }: Memory): Finding[] {
   const { troubles, unsent } = createChannelStore(store)
-  const remedy = ['it is tried again by itself; the whole story: braidclaw service logs']
+  const remedy = 'it is tried again by itself; the whole story: braidclaw service logs'
   return [
-    ...troubleLines(troubles()).map((says): Finding => ({ what: 'channel', state: 'bad', says, remedy })),
+    ...troubleLines(troubles()).map((says) => bad('channel', says, remedy)),
     ...unsent().map(({ channel, address, at, failed, why }): Finding => {
       const state = failed ? 'could not be delivered' : 'waits to be delivered'
-      return {
-        what: 'answer',
-        state: 'note',
-        says: `${channel}: an answer of ${new Date(at).toISOString()} to ${address} ${state}: ${why || 'not tried yet'}`,
-      }
+      return note('answer', `${channel}: an answer of ${new Date(at).toISOString()} to ${address} ${state}: ${why || 'not tried yet'}`)
     }),
   ]
 }
@@ -189,8 +162,8 @@ function visionFinding(setup: CliSetup): Finding[] {
   const { provider, model, maxImages } = setup.config.vision
   if (provider === undefined) return []
   const problem = visionProblem(setup)
-  if (problem !== undefined) return [{ what: 'vision', state: 'bad', says: problem }]
-  return [{ what: 'vision', state: 'ok', says: `pictures are sent to ${provider} (${model}), at most ${maxImages} of a message` }]
+  if (problem !== undefined) return [bad('vision', problem)]
+  return [ok('vision', `pictures are sent to ${provider} (${model}), at most ${maxImages} of a message`)]
 }
 
 /**
@@ -225,13 +198,7 @@ export async function traceFindings({ context: { env } }: CliSetup): Promise<Fin
   const found = await tryCollector(env)
   if (!found) return []
   const { url, problem } = found
-  if (problem === undefined) return [{ what: 'traces', state: 'ok', says: `a collector answers at ${url}` }]
-  return [
-    {
-      what: 'traces',
-      state: 'bad',
-      says: `no trace arrives: ${problem}`,
-      remedy: ['set OTEL_EXPORTER_OTLP_ENDPOINT to the HTTP address of your collector, such as http://127.0.0.1:4318, or unset it'],
-    },
-  ]
+  if (problem === undefined) return [ok('traces', `a collector answers at ${url}`)]
+  const address = 'the HTTP address of your collector, such as http://127.0.0.1:4318'
+  return [bad('traces', `no trace arrives: ${problem}`, `set OTEL_EXPORTER_OTLP_ENDPOINT to ${address}, or unset it`)]
 }

@@ -15,13 +15,15 @@ import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 import { gatewaySettings, managerOf } from '../service/service.ts'
 import { dashboardFindings, gatewayFindings } from './doctor-gateway.ts'
-import type { Finding } from './doctor-home.ts'
 import {
+  bad,
   checkFindings,
+  type Finding,
   homeFindings,
   hookFindings,
   leftovers,
   machineFindings,
+  note,
   pluginFindings,
   recordFindings,
   serverFindings,
@@ -54,7 +56,7 @@ export const doctor = command({
       ...providerFindings(setup),
       ...models,
       ...(await costFindings(setup)),
-      ...(await withMemory(setup, (memory, problem) => recorded(setup, memory, problem))),
+      ...(await recorded(setup)),
       stopFinding(setup),
       // Before a sandbox of the home is made, which ends them too.
       ...leftovers(setup),
@@ -78,44 +80,36 @@ function told({ what, state, says, remedy = [] }: Finding): string {
 }
 
 /** Checks what depends on the records. They may be absent or damaged; everything else is checked all the same. */
-async function recorded(setup: CliSetup, memory: Memory | undefined, problem: Finding | undefined): Promise<Finding[]> {
+async function recorded(setup: CliSetup): Promise<Finding[]> {
+  const found = opened(setup)
+  const memory = 'says' in found ? undefined : found
+  using _end = atEnd(() => memory?.close())
   const manager = await managerOf(setup.context)
   const installed = existsSync(manager.file)
   const gateway = await gatewayFindings({ memory, settings: gatewaySettings(setup, installed ? manager.argv() : []), installed })
   return [
     ...(await windowFindings(setup, memory)),
-    ...(problem ? [problem] : []),
-    ...(memory
-      ? [
-          ...recordFindings(setup, memory),
-          ...(await scheduleFindings(setup, memory)),
-          ...(await sopFindings(setup, memory)),
-          ...troubleFindings(memory),
-        ]
-      : []),
+    ...('says' in found
+      ? [found]
+      : [
+          ...recordFindings(setup, found),
+          ...(await scheduleFindings(setup, found)),
+          ...(await sopFindings(setup, found)),
+          ...troubleFindings(found),
+        ]),
     ...(await serviceFindings(manager)),
     ...gateway,
     ...(gateway.length > 0 ? await dashboardFindings(async () => (await import('../../../dashboard/files.ts')).dashboardFiles()) : []),
   ]
 }
 
-type Use = (memory: Memory | undefined, problem: Finding | undefined) => Promise<Finding[]>
-
-async function withMemory(setup: CliSetup, use: Use): Promise<Finding[]> {
+function opened(setup: CliSetup): Memory | Finding {
   const { path } = setup.config.memory
-  const what = 'memory'
-  if (!existsSync(path)) return use(undefined, { what, state: 'note', says: `${path} does not exist yet` })
-  const memory = opened(setup)
-  if (memory instanceof FailureError) return use(undefined, { what, state: 'bad', says: memory.message })
-  using _end = atEnd(() => memory.close())
-  return await use(memory, undefined)
-}
-
-function opened(setup: CliSetup): Memory | FailureError {
+  if (!existsSync(path)) return note('memory', `${path} does not exist yet`)
   try {
     return openRecords(setup)
   } catch (error) {
-    if (error instanceof FailureError) return error
+    if (error instanceof FailureError) return bad('memory', error.message)
     throw error
   }
 }

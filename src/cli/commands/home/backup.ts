@@ -14,10 +14,10 @@ import { pruneRuns } from '../../../host/run/wiggum/run-copy.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { atAsyncEnd } from '../../../kit/errors.ts'
 import { count } from '../../../kit/text.ts'
-import { command, type Flags } from '../../args/command.ts'
+import { command } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
-import { progressOn } from '../../print-list.ts'
+import { printOne, progressOn } from '../../print-list.ts'
 
 export const backup = command({
   flags: { withKeys: { type: 'boolean', about: 'Also the files with API keys' }, ...jsonFlag },
@@ -95,15 +95,14 @@ async function interruptible(context: CliContext, what: string, work: Work): Pro
   }
 }
 
-const flags = {
-  days: { type: 'whole', min: 1, max: 36_500, setting: 'memory.retention_days', about: 'Delete what is older than so many days' },
-  yes: { type: 'boolean', about: 'Really; without it the command only counts' },
-  ...jsonFlag,
-} as const satisfies Flags
 const dayMs = 86_400_000
 
 export const prune = command({
-  flags,
+  flags: {
+    days: { type: 'whole', min: 1, max: 36_500, setting: 'memory.retention_days', about: 'Delete what is older than so many days' },
+    yes: { type: 'boolean', about: 'Really; without it the command only counts' },
+    ...jsonFlag,
+  },
   examples: [
     ['--days 365', 'count what is older than a year'],
     ['--days 365 --yes', 'delete it; this cannot be undone'],
@@ -126,19 +125,16 @@ still verify, and one receipt more says that it was deleted. Lines in the files 
     })
     const { conversations } = await host.records()
     const wanted = { conversations, before: Date.now() - days * dayMs }
-    const { stdout } = context.process
     if (!yes) {
       const found = prunable(wanted).length
-      if (json) return void stdout.write(`${JSON.stringify({ days, conversations: found, deleted: false })}\n`)
-      return void stdout.write(
-        `${count(found, 'conversation')} older than ${count(days, 'day')}; --yes deletes what was said there for good\n`,
-      )
+      const text = `${count(found, 'conversation')} older than ${count(days, 'day')}; --yes deletes what was said there for good\n`
+      return printOne(context, { json, value: { days, conversations: found, deleted: false }, text })
     }
     await pruneRuns(host, wanted.before)
     const done = await pruneHome({ ...wanted, progress, signal: interrupt.signal })
     progress(1)
-    if (json) stdout.write(`${JSON.stringify({ days, ...done, deleted: true })}\n`)
-    else stdout.write(`deleted ${count(done.conversations, 'conversation')} (${count(done.turns, 'turn')}); receipts stay\n`)
+    const text = `deleted ${count(done.conversations, 'conversation')} (${count(done.turns, 'turn')}); receipts stay\n`
+    printOne(context, { json, value: { days, ...done, deleted: true }, text })
     for (const id of done.underWay) context.process.stderr.write(`note: ${id} was kept, because a run of it has not ended\n`)
     if (interrupt.signal.aborted) throw new CliExit(exitCodes.cancelled)
   },

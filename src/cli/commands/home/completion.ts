@@ -1,9 +1,7 @@
 /** Implements `completion bash | zsh | fish`: it prints a script that calls back for candidates. */
 
-import { type Arguments, command } from '../../args/command.ts'
+import { command } from '../../args/command.ts'
 import { usageError } from '../../exit.ts'
-
-const args = { shell: { type: 'choice', values: ['bash', 'zsh', 'fish'], about: 'bash, zsh or fish' } } as const satisfies Arguments
 
 const scripts: Readonly<Record<string, string>> = {
   bash: `_braidclaw() {
@@ -25,7 +23,7 @@ if [[ "\${funcstack[1]}" = _braidclaw ]]; then _braidclaw "$@"; else compdef _br
 }
 
 export const completion = command({
-  args: args,
+  args: { shell: { type: 'choice', values: ['bash', 'zsh', 'fish'], about: 'bash, zsh or fish' } },
   examples: [['bash > ~/.local/share/bash-completion/completions/braidclaw', 'for bash']],
   run(context, _, { shell }) {
     const script = scripts[shell]

@@ -10,22 +10,20 @@ import { choose } from '../../../host/setup/found-models.ts'
 import { errorText } from '../../../kit/errors.ts'
 import { openLibc } from '../../../workspace/changes/tree/libc.ts'
 import { createTurns } from '../../../workspace/changes/turns.ts'
-import { command, type Flags } from '../../args/command.ts'
+import { command } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
 
-const flags = {
-  ...workspaceFlag,
-  seedDefaults: {
-    type: 'boolean',
-    about: 'Write a new file with the workspace and the limits of the first specification: 5 rounds, 15 s a command',
-  },
-  agentFiles: { type: 'boolean', about: 'Also make the files of an agent: sessions/, agents.json and shellclaw.env' },
-  ...jsonFlag,
-} as const satisfies Flags
-
 export const init = command({
-  flags: flags,
+  flags: {
+    ...workspaceFlag,
+    seedDefaults: {
+      type: 'boolean',
+      about: 'Write a new file with the workspace and the limits of the first specification: 5 rounds, 15 s a command',
+    },
+    agentFiles: { type: 'boolean', about: 'Also make the files of an agent: sessions/, agents.json and shellclaw.env' },
+    ...jsonFlag,
+  },
   examples: [
     ['', 'in your home'],
     ['--workspace ~/project', 'with this folder as the workspace'],
@@ -40,34 +38,25 @@ export const init = command({
 /** Fills in the model that the server has now; without an answer of the server there is nothing to write. */
 async function withModel(context: CliContext, proposal: Proposal): Promise<Proposal[]> {
   if (proposal.model !== '') return [proposal]
-  const found = choose({ log: () => {}, context }, { ...proposal, kind: 'openai-compatible' })
-  return found.then(
-    ({ id }) => [{ ...proposal, model: id }],
-    (error: unknown) => {
-      context.process.stderr.write(`note: ${proposal.because} is set, and not written: ${errorText(error)}; then run init again\n`)
-      return []
-    },
-  )
+  try {
+    const { id } = await choose({ log: () => {}, context }, { ...proposal, kind: 'openai-compatible' })
+    return [{ ...proposal, model: id }]
+  } catch (error) {
+    context.process.stderr.write(`note: ${proposal.because} is set, and not written: ${errorText(error)}; then run init again\n`)
+    return []
+  }
 }
 
-type Wanted = {
-  readonly workspace?: string
-  readonly seedDefaults?: boolean
-  readonly agentFiles?: boolean
-  readonly json: boolean
+type Wanted = Pick<InitInput, 'workspace' | 'seedDefaults' | 'agentFiles' | 'choice'> & {
   readonly proposals: readonly Proposal[]
-  readonly choice?: InitInput['choice']
+  readonly json: boolean
 }
 
 /** Used by `init` and `onboard`. @throws CliExit 1 that names every problem. */
-export async function initialise(
-  context: CliContext,
-  { workspace, seedDefaults, agentFiles, json, proposals, choice }: Wanted,
-): Promise<void> {
+export async function initialise(context: CliContext, { json, ...wanted }: Wanted): Promise<void> {
   const { home, env, cwd, channels } = context
-  const folder = workspace?.replace(/^~(?=\/|$)/, env.HOME ?? '~')
-  const place = { home, env, cwd, channels, workspace: folder }
-  const make = () => initHome({ ...place, seedDefaults, agentFiles, proposals, ...(choice ? { choice } : {}), createDatabase })
+  const workspace = wanted.workspace?.replace(/^~(?=\/|$)/, env.HOME ?? '~')
+  const make = () => initHome({ ...wanted, home, env, cwd, channels, workspace, createDatabase })
   // A new home has no lock yet: there the creation of each file is exclusive.
   const result = await (existsSync(home) ? createTurns(home, openLibc).take(make) : make())
   if (json) context.process.stdout.write(`${JSON.stringify(result)}\n`)
@@ -77,7 +66,7 @@ export async function initialise(
   if (json) return
   for (const notice of result.notices) context.process.stderr.write(`note: ${notice}\n`)
   const isNew = result.steps.some(({ what, state }) => what === 'config' && state === 'created')
-  if (isNew && !choice) context.process.stderr.write(`${whoAnswers(proposals)}\n`)
+  if (isNew && !wanted.choice) context.process.stderr.write(`${whoAnswers(wanted.proposals)}\n`)
 }
 
 function whoAnswers([first]: readonly Proposal[]): string {

@@ -10,11 +10,10 @@ import { loadSetup } from '../../../host/setup/setup.ts'
 import { count, didYouMean, visible } from '../../../kit/text.ts'
 import { type Models, probeProvider, type ServerModel } from '../../../providers/probe-provider.ts'
 import { catalogueSource } from '../../../providers/wire/facts/catalogue.ts'
-import { type Arguments, command } from '../../args/command.ts'
+import { command } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
-
-const args = { name: { type: 'text', about: 'Name under [providers.models]', complete: 'providers' } } as const satisfies Arguments
+import { printOne } from '../../print-list.ts'
 
 export const list = command({
   flags: jsonFlag,
@@ -38,22 +37,19 @@ export const list = command({
 
 export const test = command({
   flags: jsonFlag,
-  args: args,
+  args: { name: { type: 'text', about: 'Name under [providers.models]', complete: 'providers' } },
   examples: [['local', 'exit 8 when it does not answer']],
   exits: [8],
   async run(context, { json = false }, { name }) {
     const setup = loadSetup(context)
     const known = Object.keys(setup.config.providers.models)
     if (!providerNamed(setup.config, name)) throw usageError(`no provider "${name}"; there are: ${known.join(', ')}`)
-    const probe = await probeProvider(await providerFor(setup, name), Date.now)
-    if (json) context.process.stdout.write(`${setup.redactor.text(JSON.stringify(probe))}\n`)
-    else if (probe.ok)
-      context.process.stdout.write(`ok: ${name} (${probe.model}) answered in ${probe.ms} ms: ${setup.redactor.text(probe.text.trim())}\n`)
-    if (!probe.ok)
-      throw new CliExit(
-        exitCodes.provider,
-        json ? '' : setup.redactor.text(`error: ${name}: ${probe.failure.message} (${probe.failure.code}, after ${probe.ms} ms)`),
-      )
+    const probe = setup.redactor.value(await probeProvider(await providerFor(setup, name), Date.now))
+    const text = probe.ok ? `ok: ${name} (${probe.model}) answered in ${probe.ms} ms: ${probe.text.trim()}\n` : ''
+    printOne(context, { json, value: probe, text })
+    if (probe.ok) return
+    const { message, code } = probe.failure
+    throw new CliExit(exitCodes.provider, json ? '' : `error: ${name}: ${message} (${code}, after ${probe.ms} ms)`)
   },
 })
 
@@ -104,11 +100,10 @@ export const models = command({
     const rows = await Promise.all(
       [...(json ? [...others, ...listed] : chosen)].map(async (row) => ({ ...row, known: await factsOf(row.provider, row.model, file) })),
     )
-    if (json)
-      stdout.write(
-        `${JSON.stringify(rows.map(({ provider, id, known, ...row }) => ({ provider: provider.name, listed: id !== undefined, ...row, ...known })))}\n`,
-      )
-    else {
+    if (json) {
+      const items = rows.map(({ provider, id, known, ...row }) => ({ provider: provider.name, listed: id !== undefined, ...row, ...known }))
+      stdout.write(`${JSON.stringify(items)}\n`)
+    } else {
       if (providers.length === 0) stderr.write('no provider over the network is configured; the others (mock, stub, fifo) have no facts\n')
       for (const { provider, model, known } of rows)
         stdout.write(`${[`${visible(`${provider.name}/${model}`)}`, ...linesOf(known)].join('\n  ')}\n`)

@@ -47,7 +47,9 @@ while a process uses the home or a service is installed. "braidclaw home backup"
     stdout.write([`home: ${home}`, ...lines, `program: ${place}; to remove it: ${remove}`, ...first, ''].join('\n'))
     if (entries.length === 0) return
     if (!purge) return void stdout.write('to remove the home too: braidclaw uninstall --purge\n')
-    if (first.length === 0 && !yes && !(await confirmed(context, home)))
+    const question = `Remove ${home} with everything in it for good? [y/N] `
+    const isAsked = first.length === 0 && !yes
+    if (isAsked && !/^\s*y(es)?\s*$/i.test((await terminalPrompt(context)?.(question)) ?? ''))
       throw new CliExit(exitCodes.approval_needed, 'error: nothing was removed; --yes removes it without asking')
     // A process may have started while the question stood there.
     const obstacles = await obstaclesTo(context, home)
@@ -87,11 +89,6 @@ function usersOf(home: string): readonly string[] {
   const opened = (path: string) => attempt(() => readlinkSync(path)) ?? ''
   const pids = namesIn('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
   return pids.filter((pid) => namesIn(`/proc/${pid}/fd`).some((fd) => `${opened(`/proc/${pid}/fd/${fd}`)}/`.startsWith(`${home}/`)))
-}
-
-async function confirmed(context: CliContext, path: string): Promise<boolean> {
-  const answer = await terminalPrompt(context)?.(`Remove ${path} with everything in it for good? [y/N] `)
-  return /^\s*y(es)?\s*$/i.test(answer ?? '')
 }
 
 type Installation = {

@@ -1,23 +1,19 @@
 /** Implements `policy test`: it compares a table of expectations with what the gate and the operator's rules decide. Runs nothing. */
 
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { resolve } from 'node:path'
 import { readToml } from '../../../config/text/toml.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { explainedGate } from '../../../host/toolset/policy-in-force.ts'
 import { builtInTools } from '../../../host/toolset/tool-selection.ts'
+import { hasCode } from '../../../kit/errors.ts'
 import { isJsonObject, isObject, type JsonObject, parseJson } from '../../../kit/json.ts'
 import { count, didYouMean, visible } from '../../../kit/text.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import { type ExplainOptions, type Explanation, type LevelName, levelNames } from '../../../security/explain.ts'
-import { type Arguments, command, type Flags } from '../../args/command.ts'
+import { command } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
-
-const flags = { ...jsonFlag, ...autonomyFlag, ...approveFlag, ...workspaceFlag } as const satisfies Flags
-const args = {
-  file: { type: 'text', about: 'A TOML or JSON file of expectations; docs/policy-test.toml is one' },
-} as const satisfies Arguments
 
 type Result = {
   readonly what: string
@@ -27,18 +23,18 @@ type Result = {
 }
 
 export const test = command({
-  flags,
-  args,
+  flags: { ...jsonFlag, ...autonomyFlag, ...approveFlag, ...workspaceFlag },
+  args: { file: { type: 'text', about: 'A TOML or JSON file of expectations; docs/policy-test.toml is one' } },
   examples: [
     ['policy.toml', 'each expectation that does not hold, with what the gate says instead'],
     ['--json policy.toml', 'for scripts: one object a line'],
   ],
   exits: [[1, 'an expectation does not hold']],
-  async run(context, { json = false, autonomy, approveAllMedium, workspace }, { file }) {
-    const setup = loadSetup(context, { autonomy, approveAllMedium, workspace })
-    const table = readPolicyTable(textOf(join(context.cwd, file), file, file.startsWith('/')), file)
+  async run(context, { json = false, ...levels }, { file }) {
+    const setup = loadSetup(context, levels)
+    const table = readPolicyTable(textOf(resolve(context.cwd, file), file), file)
     if (!table.ok) throw new CliExit(exitCodes.usage, `error: ${table.problems.map(visible).join('\n  ')}`)
-    const options = await explainedGate(setup, { tools: builtInTools, ...(table.mode ? { commands: table.mode } : {}) })
+    const options = await explainedGate(setup, { tools: builtInTools, commands: table.mode })
     const results: Result[] = []
     for (const expectation of table.expectations) results.push(setup.redactor.value(await check(options, expectation)))
     const { stdout } = context.process
@@ -52,11 +48,11 @@ export const test = command({
   },
 })
 
-function textOf(path: string, given: string, isAbsolute: boolean): string {
+function textOf(path: string, given: string): string {
   try {
-    return readFileSync(isAbsolute ? given : path, 'utf8')
+    return readFileSync(path, 'utf8')
   } catch (error) {
-    const why = error instanceof Error && 'code' in error && error.code === 'ENOENT' ? 'the file does not exist' : String(error)
+    const why = hasCode(error, 'ENOENT') ? 'the file does not exist' : String(error)
     throw usageError(`${visible(given)}: ${visible(why)}`)
   }
 }
@@ -120,7 +116,7 @@ function readPolicyTable(text: string, file: string): PolicyTable {
   problems.push(...read.flatMap((one) => (typeof one === 'string' ? [one] : [])))
   if (problems.length > 0) return { ok: false, problems }
   const expectations = read.filter((one) => typeof one !== 'string')
-  return { ok: true, expectations, ...(mode ? { mode } : {}) }
+  return { ok: true, expectations, mode }
 }
 
 function jsonOf(text: string): JsonTable | string {
@@ -148,13 +144,9 @@ function readRow(row: unknown, where: string): Expectation | string {
   if (typeof verdict !== 'string' || !verdicts.includes(verdict))
     return `${where}: verdict: ${JSON.stringify(verdict) ?? 'nothing'} is not one of ${verdicts.join(', ')}`
   if (![rule, question].every((one) => one === undefined || typeof one === 'string')) return `${where}: rule and question are texts`
+  const optional = (value: unknown) => (typeof value === 'string' ? value : undefined)
   return {
-    ...(typeof command === 'string' ? { command } : {}),
-    ...(typeof tool === 'string' ? { tool } : {}),
-    args: isJsonObject(args) ? args : {},
-    ...(name ? { level: name } : {}),
-    verdict,
-    ...(typeof rule === 'string' ? { rule } : {}),
-    ...(typeof question === 'string' ? { question } : {}),
+    ...{ command: optional(command), tool: optional(tool), rule: optional(rule), question: optional(question) },
+    ...{ args: isJsonObject(args) ? args : {}, level: name, verdict },
   }
 }

@@ -14,26 +14,19 @@ import type { RuleFinding } from '../../../runtime/rules/explain.ts'
 import type { CommandMode } from '../../../security/autonomy.ts'
 import { quoteText } from '../../../security/command/syntax/quote.ts'
 import { type Explanation, explainCall, explainCommand, levelNames } from '../../../security/explain.ts'
-import { type Arguments, command, type Flags } from '../../args/command.ts'
+import { command } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, toolsFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
 
-const flags = {
-  tool: { type: 'text', about: 'Explain a call of this tool instead of a command' },
-  args: { type: 'text', about: 'Its arguments, a JSON object (with --tool)' },
-  threads: { type: 'text', about: 'Judge by the rules of this file instead of yours' },
-  channel: { type: 'text', about: 'Judge as for people on this channel of the daemon, such as discord' },
-  ...jsonFlag,
-  ...toolsFlag,
-  ...autonomyFlag,
-  ...approveFlag,
-  ...workspaceFlag,
-} as const satisfies Flags
-const args = { command: { type: 'text', many: true, optional: true, about: 'The command, after --' } } as const satisfies Arguments
-
 export const explain = command({
-  flags: flags,
-  args: args,
+  flags: {
+    tool: { type: 'text', about: 'Explain a call of this tool instead of a command' },
+    args: { type: 'text', about: 'Its arguments, a JSON object (with --tool)' },
+    threads: { type: 'text', about: 'Judge by the rules of this file instead of yours' },
+    channel: { type: 'text', about: 'Judge as for people on this channel of the daemon, such as discord' },
+    ...{ ...jsonFlag, ...toolsFlag, ...autonomyFlag, ...approveFlag, ...workspaceFlag },
+  },
+  args: { command: { type: 'text', many: true, optional: true, about: 'The command, after --' } },
   examples: [
     ['-- git push --force', 'a command'],
     ['--json -- rm -rf /', 'for scripts'],
@@ -42,12 +35,8 @@ export const explain = command({
     ['--channel discord -- git push', 'for people on Discord'],
   ],
   advice: unescaped,
-  async run(
-    context,
-    { tool, tools, args: input, threads, channel, json = false, autonomy, approveAllMedium, workspace },
-    { command: words },
-  ) {
-    const setup = onChannel(loadSetup(context, { autonomy, approveAllMedium, workspace }), channel)
+  async run(context, { tool, tools, args: input, threads, channel, json = false, ...levels }, { command: words }) {
+    const setup = onChannel(loadSetup(context, levels), channel)
     const options = await explainedGate(setup, { tools: tool === undefined ? builtInTools : toolsFor(setup, tool, tools), threads })
     const show = (whole: Explanation) => {
       const said = setup.redactor.value(whole)
@@ -142,18 +131,16 @@ function told({ denies, endsRun, after, until, atMost, changes, asks }: RuleFind
 }
 
 /** Implements `security show`: every list and level in force, and how commands run on this machine. */
-const securityFlags = { ...jsonFlag, ...autonomyFlag, ...approveFlag, ...workspaceFlag } as const satisfies Flags
-
 export const show = command({
-  flags: securityFlags,
+  flags: { ...jsonFlag, ...autonomyFlag, ...approveFlag, ...workspaceFlag },
   examples: [
     ['', 'what is allowed, asked about and refused here'],
     ['--autonomy full', 'for another level'],
     ['--json', 'for scripts'],
   ],
   exits: [9],
-  async run(context, { json = false, autonomy, approveAllMedium, workspace }) {
-    const setup = loadSetup(context, { autonomy, approveAllMedium, workspace })
+  async run(context, { json = false, ...levels }) {
+    const setup = loadSetup(context, levels)
     const standing = await withMemory(setup, async ({ approvals }) => approvals.rules().length)
     const shown = setup.redactor.value(await policyInForce(setup, standing))
     context.process.stdout.write(json ? `${JSON.stringify(shown)}\n` : page(shown))

@@ -8,33 +8,28 @@ import type { CliSetup } from '../../../channels/terminal/context.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
 import { judgeBy } from '../../../host/records/integrity/other-policy.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
-import type { RunAgain } from '../../../host/records/integrity/run-again.ts'
-import { readablePastRun, runAgain } from '../../../host/records/integrity/run-again.ts'
+import { type RunAgain, readablePastRun, runAgain } from '../../../host/records/integrity/run-again.ts'
 import { everyRun, resolveRun } from '../../../host/records/records-base.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { count } from '../../../kit/text.ts'
 import type { RunRecord } from '../../../memory/journal/journal.ts'
 import type { Memory } from '../../../memory/memory.ts'
-import type { Rejudgement } from '../../../runtime/replay/rejudge.ts'
-import { rejudge } from '../../../runtime/replay/rejudge.ts'
+import { type Rejudgement, rejudge } from '../../../runtime/replay/rejudge.ts'
 import type { Replay } from '../../../runtime/replay/replay.ts'
-import { type Arguments, command, type Flags } from '../../args/command.ts'
+import { command } from '../../args/command.ts'
 import { jsonFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes, usageError } from '../../exit.ts'
-import { progressOn } from '../../print-list.ts'
-
-const flags = {
-  policy: { type: 'text', about: 'What would this configuration have decided?' },
-  all: { type: 'boolean', about: 'Every run of this home' },
-  ...workspaceFlag,
-  ...jsonFlag,
-} as const satisfies Flags
-const args = { run: { type: 'text', optional: true, about: 'Run id, or "last"' } } as const satisfies Arguments
+import { printOne, progressOn } from '../../print-list.ts'
 
 /** Exit code 0 when every run matches its journal, 9 when one does not, 1 when one needs threads of a program; with `--policy` always 0. */
 export const replay = command({
-  flags: flags,
-  args: args,
+  flags: {
+    policy: { type: 'text', about: 'What would this configuration have decided?' },
+    all: { type: 'boolean', about: 'Every run of this home' },
+    ...workspaceFlag,
+    ...jsonFlag,
+  },
+  args: { run: { type: 'text', optional: true, about: 'Run id, or "last"' } },
   examples: [
     ['last', 'the latest run'],
     ['--all --policy stricter.toml', 'what would that policy have done?'],
@@ -51,9 +46,7 @@ export const replay = command({
       for (const run of runs) {
         const past = readablePastRun(setup, memory, run.runId)
         const found = await rejudge({ ...past, ...judgeOf({ runId: run.runId, entries: past.entries }) })
-        context.process.stdout.write(
-          json ? `${JSON.stringify({ runId: run.runId, ...found })}\n` : `${policyLines(run.runId, found).join('\n')}\n`,
-        )
+        printOne(context, { json, value: { runId: run.runId, ...found }, text: `${policyLines(run.runId, found).join('\n')}\n` })
         if (context.outputClosed()) return
       }
     })
@@ -131,15 +124,12 @@ function changeLines({ event, id, summary, before, after, changed }: NonNullable
     : []
 }
 
-/** Implements `rebuild`: it rebuilds all data derived from the journal, or compares that data with the journal. */
-const rebuildFlags = {
-  check: { type: 'boolean', about: 'Only compare; change nothing (exit 9 when something differs)' },
-  ...jsonFlag,
-} as const satisfies Flags
-
-/** Exit code 0 when turns, conversations, search index and receipts match the journal, 9 when one does not. */
+/**
+ * Implements `rebuild`: it rebuilds all data derived from the journal, or compares that data with the journal. Exit code 0 when turns,
+ * conversations, search index and receipts match the journal, 9 when one does not.
+ */
 export const rebuild = command({
-  flags: rebuildFlags,
+  flags: { check: { type: 'boolean', about: 'Only compare; change nothing (exit 9 when something differs)' }, ...jsonFlag },
   examples: [['--check', 'prove that they are what the journal says']],
   exits: [9],
   async run(context, { check = false, json = false }) {

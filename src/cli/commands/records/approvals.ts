@@ -15,7 +15,7 @@ import { count } from '../../../kit/text.ts'
 import type { Approval } from '../../../memory/approval-table.ts'
 import { type Arguments, type Command, command, type Example, type Flags, type Given } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
-import { printList } from '../../print-list.ts'
+import { printList, printOne } from '../../print-list.ts'
 
 const decisionFlags = {
   note: { type: 'text', about: 'Why; kept, and shown to the model when it is a no' },
@@ -81,13 +81,12 @@ export const deny = deciding(false, [['run_4q2fqk8fd4spk980/call_1 --note "not o
 type Decided = Given<typeof decisionFlags> & { readonly id: string; readonly allowed: boolean }
 
 /** Refuses a late answer, a second answer and an answer to an unknown question, with the reason. */
-export async function decide(context: CliContext, { id, allowed, note, json = false }: Decided): Promise<void> {
+export async function decide(context: CliContext, { id, allowed, note, json }: Decided): Promise<void> {
   await withRecords(loadSetup(context), async (base) => {
     const decided = await approvalRecords(base).decide(id, { allow: allowed, by: 'operator', note })
-    if (json) return void context.process.stdout.write(`${JSON.stringify(decided)}\n`)
     const { applied, summary } = decided
     const what = applied ? `applied: ${count(applied.count, 'path')}` : allowed ? 'allowed, once' : 'denied'
-    context.process.stdout.write(`${what}: ${summary}\n`)
+    printOne(context, { json, value: decided, text: `${what}: ${summary}\n` })
   })
 }
 
@@ -118,7 +117,7 @@ export const revokeRule = command({
   async run(context, { json = false }, { id }) {
     await withRecords(loadSetup(context), (base) => {
       const { allows, ...rule } = approvalRecords(base).revokeRule(id)
-      context.process.stdout.write(json ? `${JSON.stringify({ revoked: rule })}\n` : `revoked: ${allows} is asked about again\n`)
+      printOne(context, { json, value: { revoked: rule }, text: `revoked: ${allows} is asked about again\n` })
     })
   },
 })

@@ -18,12 +18,11 @@ import type { SetSummary, ShownSet } from '../../../workspace/changes/contract.t
 import type { ChangeStore } from '../../../workspace/changes/store.ts'
 import { type Arguments, command, type Flags } from '../../args/command.ts'
 import { jsonFlag, limitOf20, workspaceFlag } from '../../args/turn-flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
-import { printList } from '../../print-list.ts'
+import { CliExit, commandError, exitCodes } from '../../exit.ts'
+import { printList, printOne } from '../../print-list.ts'
 import { decide } from './approvals.ts'
 
-const forceFlag = { force: { type: 'boolean', about: 'Overwrite what was changed since' } } as const satisfies Flags
-const changeFlags = { ...forceFlag, ...jsonFlag } as const satisfies Flags
+const changeFlags = { force: { type: 'boolean', about: 'Overwrite what was changed since' }, ...jsonFlag } as const satisfies Flags
 const about = 'RUN/CALL, its number in "changes list", or "last"'
 const wantedSet = { set: { type: 'text', about, complete: 'changes' } } as const satisfies Arguments
 const wantedOrLast = {
@@ -68,23 +67,14 @@ export const undo = command({
     ['--dry-run', 'shows what that would change'],
     ['run_4q2fqk8fd4spk980/call_1', 'takes that one back, whatever came later in other files'],
   ],
-  async run(context, { dryRun = false, force, json, workspace: given }, { set: wanted = 'last' }) {
+  async run(context, { dryRun = false, workspace: given, ...how }, { set: wanted = 'last' }) {
     const { setup, store, sets, workspace } = await opened(context, given)
     const set = wanted === 'last' ? latestToUndo(sets, workspace) : findKept(sets, wanted)
-    if (!dryRun)
-      return takeBack(context, {
-        setup,
-        set,
-        tool: 'changes.undo',
-        done: 'undone',
-        force,
-        json,
-        apply: (all) => store.undo(set.id, { force: all }),
-      })
+    if (!dryRun) return takeBack(context, 'undo', { setup, store, set, ...how })
     const shown = mustShow(store.show(set.id))
     const back = reversed(changeSetOf(shown), shown.undone)
-    if (json)
-      return void context.process.stdout.write(`${JSON.stringify({ name: nameOf(set), changes: back.changes, patch: patchText(back) })}\n`)
+    const value = { name: nameOf(set), changes: back.changes, patch: patchText(back) }
+    if (how.json) return void context.process.stdout.write(`${JSON.stringify(value)}\n`)
     context.process.stderr.write(`would be undone: ${nameOf(set)} (${whatOf(set)})\n`)
     printDifference(context, back)
   },
@@ -94,20 +84,10 @@ export const restore = command({
   flags: changeFlags,
   args: { ...wantedSet, path: { type: 'text', many: true, about: 'A file or folder, from the workspace' } },
   examples: [['last src/a.ts docs', 'that file, and everything changed in that folder']],
-  async run(context, { force, json }, { set: wanted, path: paths }) {
+  async run(context, how, { set: wanted, path: paths }) {
     const { setup, store, sets } = await opened(context)
-    const set = findKept(sets, wanted)
     const plain = paths.map((path) => path.replace(/^(\.\/)+/, '').replace(/\/+$/, ''))
-    await takeBack(context, {
-      setup,
-      set,
-      tool: 'changes.restore',
-      paths: plain,
-      done: 'restored',
-      force,
-      json,
-      apply: (all) => store.restore(set.id, plain, { force: all }),
-    })
+    await takeBack(context, 'restore', { setup, store, set: findKept(sets, wanted), paths: plain, ...how })
   },
 })
 
@@ -115,18 +95,9 @@ export const redo = command({
   flags: changeFlags,
   args: wantedOrLast,
   examples: [['last', 'applies again what was undone']],
-  async run(context, { force, json }, { set: wanted = 'last' }) {
+  async run(context, how, { set: wanted = 'last' }) {
     const { setup, store, sets } = await opened(context)
-    const set = findKept(sets, wanted)
-    await takeBack(context, {
-      setup,
-      set,
-      tool: 'changes.redo',
-      done: 'done again',
-      force,
-      json,
-      apply: (all) => store.redo(set.id, { force: all }),
-    })
+    await takeBack(context, 'redo', { setup, store, set: findKept(sets, wanted), ...how })
   },
 })
 
@@ -142,9 +113,9 @@ export const apply = command({
     if (!yes && !(await confirmed(context, store, set)))
       throw new CliExit(exitCodes.approval_needed, 'error: nothing was applied; --yes applies it without asking')
     const applied = await recorded(setup, { tool: 'changes.apply', set }, () => store.apply({ id: set.id }))
-    if (!applied.ok) throw new CliExit(exitCodes.error, `error: ${applied.message}`)
-    const line = `applied: ${count(applied.count, 'path')} of ${nameOf(set)} (${whatOf(set)})`
-    context.process.stdout.write(json ? `${JSON.stringify({ name: nameOf(set), ...applied })}\n` : `${line}\n`)
+    if (!applied.ok) throw commandError(`${applied.message}`)
+    const text = `applied: ${count(applied.count, 'path')} of ${nameOf(set)} (${whatOf(set)})\n`
+    printOne(context, { json, value: { name: nameOf(set), ...applied }, text })
   },
 })
 
@@ -157,9 +128,7 @@ export const drop = command({
     const { setup, store, set, approval } = await openedPending(context, wanted)
     if (approval) return decide(context, { id: approval, allowed: false, json })
     await recorded(setup, { tool: 'changes.drop', set }, () => store.drop(set.id).then(() => ({ ok: true })))
-    context.process.stdout.write(
-      json ? `${JSON.stringify({ name: nameOf(set), dropped: true })}\n` : `dropped: ${nameOf(set)} (${whatOf(set)})\n`,
-    )
+    printOne(context, { json, value: { name: nameOf(set), dropped: true }, text: `dropped: ${nameOf(set)} (${whatOf(set)})\n` })
   },
 })
 
@@ -169,7 +138,7 @@ async function openedPending(context: CliContext, wanted: string) {
   // A run may have one set that waits beside those of its calls.
   const waiting = sets.filter(({ state, about }) => state === 'pending' && about.run === wanted)
   const set = findKept(waiting.length === 1 ? waiting : sets, wanted)
-  if (set.state !== 'pending') throw new CliExit(exitCodes.error, `error: ${nameOf(set)} waits for no decision: it is ${set.state}`)
+  if (set.state !== 'pending') throw commandError(`${nameOf(set)} waits for no decision: it is ${set.state}`)
   const id = await withMemory(setup, ({ approvals }) => approvals.get(`changes:${nameOf(set)}`)?.id)
   return { setup, store, set, approval: id }
 }
@@ -193,19 +162,30 @@ async function opened(context: CliContext, workspace?: string) {
 
 function mustShow(shown: ShownSet | undefined): ShownSet {
   if (shown) return shown
-  throw new CliExit(exitCodes.error, 'error: the change set was forgotten meanwhile; see: braidclaw changes list')
+  throw commandError('the change set was forgotten meanwhile; see: braidclaw changes list')
 }
 
 function printDifference({ process: { stdout, env } }: CliContext, set: ChangeSet): void {
   stdout.write(coloured(differenceLines(set), isTerminal(1) && wantsColor(env)))
 }
 
-type TakingBack = Omit<Undoing, 'ask'> & ChangeDecision & { readonly setup: CliSetup; readonly json?: boolean | undefined }
+const done = { undo: 'undone', restore: 'restored', redo: 'done again' } as const
 
-async function takeBack(context: CliContext, { setup, json = false, tool, paths, ...undoing }: TakingBack): Promise<void> {
+type TakingBack = Pick<Undoing, 'set' | 'force'> & {
+  readonly setup: CliSetup
+  readonly store: ChangeStore
+  /** Those to restore. */
+  readonly paths?: readonly string[]
+  readonly json?: boolean | undefined
+}
+
+async function takeBack(context: CliContext, how: keyof typeof done, { setup, store, json, set, paths, force }: TakingBack): Promise<void> {
   const ask = json ? undefined : terminalPrompt(context)
-  const undone = await recorded(setup, { tool, set: undoing.set, paths }, () => undoChanges({ ...undoing, ask }))
-  const name = nameOf(undoing.set)
+  const apply = (all: boolean) =>
+    how === 'restore' ? store.restore(set.id, paths ?? [], { force: all }) : store[how](set.id, { force: all })
+  const act = () => undoChanges({ set, apply, done: done[how], ask, force })
+  const undone = await recorded(setup, { tool: `changes.${how}`, set, paths }, act)
+  const name = nameOf(set)
   if (json) context.process.stdout.write(`${JSON.stringify({ name, ...undone })}\n`)
   if (!undone.ok) throw new CliExit(exitCodes.error, json ? '' : `error: ${undone.message}`)
   if (!json) context.process.stdout.write(`${undone.line}\n`)

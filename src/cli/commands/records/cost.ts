@@ -1,5 +1,6 @@
 /** Implements `cost`: it shows what the model calls of this home have cost, against its limits. */
 
+import type { CliContext } from '../../../channels/terminal/context.ts'
 import { type BudgetState, budgetStates, shown } from '../../../host/access/cost/budget.ts'
 import { type CostReport, type CostRow, costOf } from '../../../host/access/cost/cost.ts'
 import { withMemory } from '../../../host/open/open-records.ts'
@@ -9,6 +10,8 @@ import { createBudgetLedger } from '../../../memory/spend/budget-ledger.ts'
 import { type Spend, spendKeys } from '../../../memory/spend/spend.ts'
 import { command, type Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
+import { printList, printOne } from '../../print-list.ts'
+import { table } from '../control/text/table.ts'
 
 const flags = {
   days: { type: 'whole', min: 1, max: 3660, unit: 'days', default: 30, about: 'How many days, today included' },
@@ -28,14 +31,11 @@ export const cost = command({
   exits: [9],
   async run(context, { days, by, limit, json = false }) {
     const setup = loadSetup(context)
-    const { stdout, stderr } = context.process
     await withMemory(setup, async (memory) => {
-      const report = await costOf(memory, setup, { days, limit, ...(by ? { by } : {}) })
-      if (json) return stdout.write(`${JSON.stringify(report)}\n`)
-      for (const line of [...tableOf(report), ...notesOf(report)]) stdout.write(`${line}\n`)
-      for (const state of report.limits) stdout.write(`${budgetLine(state)}\n`)
-      if (report.dayAhead !== undefined)
-        stderr.write(`warn: the clock is behind: calls were counted on ${report.dayAhead}; they count today as well\n`)
+      const report = await costOf(memory, setup, { days, limit, by })
+      const lines = [...tableOf(report), ...notesOf(report), ...report.limits.map(budgetLine)]
+      printOne(context, { json, value: report, text: lines.map((line) => `${line}\n`).join('') })
+      if (!json) warnOfClock(context, report.dayAhead)
     })
   },
 })
@@ -45,18 +45,11 @@ const heads = ['calls', 'tokens in', 'cached', 'hit', 'tokens out', 'unsettled',
 function tableOf({ by, rows, more, total, from, to }: CostReport): string[] {
   if (rows.length === 0) return [`no model call from ${from} to ${to}`]
   const lines = [
-    [by, ...heads],
     ...rows.map((row) => [nameOf(row), ...cellsOf(row)]),
     ...(more > 0 ? [[`(and ${more} more)`, ...heads.map(() => '')]] : []),
     ['total', ...cellsOf(total)],
   ]
-  const widths = [by, ...heads].map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
-  return lines.map((line) =>
-    line
-      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
-      .join('  ')
-      .trimEnd(),
-  )
+  return table(lines, { heads: [by, ...heads], right: heads.map((_, at) => at + 1) })
 }
 
 function nameOf({ key, title }: CostRow): string {
@@ -110,21 +103,22 @@ export const budget = command({
   exits: [9],
   async run(context, { json = false }) {
     const setup = loadSetup(context)
-    const { stdout, stderr } = context.process
     await withMemory(setup, async (memory) => {
       const ledger = createBudgetLedger(memory.store, Date.now)
-      const states = budgetStates(ledger, setup.config.limits, setup.config.defaultAgent ?? 'default')
-      if (json) return stdout.write(`${JSON.stringify(states)}\n`)
-      if (states.length === 0)
-        stderr.write('no budget is set; limits.daily_usd, limits.daily_tokens and others do ("braidclaw config show")\n')
-      for (const state of states) stdout.write(`${budgetLine(state)}\n`)
-      const ahead = ledger.dayAhead()
-      if (ahead !== undefined) stderr.write(`warn: the clock is behind: calls were counted on ${ahead}; they count today as well\n`)
+      const items = budgetStates(ledger, setup.config.limits, setup.config.defaultAgent ?? 'default')
+      const none = 'no budget is set; limits.daily_usd, limits.daily_tokens and others do ("braidclaw config show")'
+      printList(context, { items, json, lines: items.map(budgetLine), none })
+      if (!json) warnOfClock(context, ledger.dayAhead())
     })
   },
 })
 
-export function budgetLine({ scope, setting, unit, spent, reserved, limit, left, freeAt }: BudgetState): string {
+/** `day`: one that the clock of this computer has not reached, although calls were counted on it. */
+function warnOfClock({ process: { stderr } }: CliContext, day: string | undefined): void {
+  if (day !== undefined) stderr.write(`warn: the clock is behind: calls were counted on ${day}; they count today as well\n`)
+}
+
+function budgetLine({ scope, setting, unit, spent, reserved, limit, left, freeAt }: BudgetState): string {
   const held = reserved > 0 ? `, ${shown(reserved, unit)} reserved` : ''
   const until = freeAt === undefined ? '' : `, free again at ${freeAt}`
   return `${visible(scope)}  ${shown(spent, unit)} of ${shown(limit, unit)} spent${held}, ${shown(left, unit)} left${until}  (${setting})`

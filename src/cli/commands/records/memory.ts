@@ -14,8 +14,8 @@ import { createSearch } from '../../../memory/conversations/search-turns.ts'
 import { clearing } from '../../../receipts/without-run.ts'
 import { command, type Flags } from '../../args/command.ts'
 import { agentFlag, jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
-import { printList } from '../../print-list.ts'
+import { usageError } from '../../exit.ts'
+import { printList, printOne } from '../../print-list.ts'
 
 export const list = command({
   flags: { ...limitOf20, ...jsonFlag },
@@ -78,12 +78,10 @@ export const clear = command({
     await withRecords(setup, ({ memory, record }) => {
       const leave = (input: JsonObject) => void record.recordAction({ conversationId: 'none', tool: clearing, input, risk: 'medium' })
       const cleared = inRecordWords(() => clearConversations(memory, { yes, leave }))
-      if (!cleared.ok) throw new CliExit(exitCodes.usage, `error: ${cleared.message}`)
-      context.process.stdout.write(
-        json
-          ? `${JSON.stringify(cleared)}\n`
-          : `forgot ${count(cleared.conversations, 'conversation')} (${count(cleared.turns, 'turn')}); receipts stay${underWay(cleared)}\n`,
-      )
+      if (!cleared.ok) throw usageError(cleared.message)
+      const { conversations, turns } = cleared
+      const text = `forgot ${count(conversations, 'conversation')} (${count(turns, 'turn')}); receipts stay${underWay(cleared)}\n`
+      printOne(context, { json, value: cleared, text })
     })
   },
 })
@@ -120,7 +118,7 @@ export const pin = command({
   examples: [['"I live in Lisbon"', 'for the agent of every turn']],
   run(context, { agent, json = false }, { fact: words }) {
     const pinned = pinsOf(context, agent).add(words.join(' '))
-    context.process.stdout.write(json ? `${JSON.stringify(pinned)}\n` : `pinned as ${pinned.number}: ${pinned.text}\n`)
+    printOne(context, { json, value: pinned, text: `pinned as ${pinned.number}: ${pinned.text}\n` })
   },
 })
 
@@ -130,8 +128,7 @@ export const pins = command({
   run(context, { agent, json = false }) {
     const { pins: found, unreadable } = pinsOf(context, agent).listed()
     if (unreadable > 0) context.process.stderr.write(`warning: pins.jsonl has ${count(unreadable, 'unreadable line')}, left aside\n`)
-    if (found.length === 0 && !json) context.process.stderr.write('nothing is pinned\n')
-    context.process.stdout.write(json ? `${JSON.stringify(found)}\n` : found.map(pinLine).join(''))
+    printList(context, { items: found, json, lines: found.map(pinLine), none: 'nothing is pinned' })
   },
 })
 
@@ -141,12 +138,12 @@ export const unpin = command({
   examples: [['2', 'the second']],
   run(context, { agent, json = false }, { number }) {
     const unpinned = pinsOf(context, agent).remove(number)
-    context.process.stdout.write(json ? `${JSON.stringify(unpinned)}\n` : `unpinned: ${unpinned.text}\n`)
+    printOne(context, { json, value: unpinned, text: `unpinned: ${unpinned.text}\n` })
   },
 })
 
 function pinLine({ number, text }: Pin): string {
-  return `${number}  ${text.replaceAll('\n', '\n   ')}\n`
+  return `${number}  ${text.replaceAll('\n', '\n   ')}`
 }
 
 /** @throws FailureError `usage` when no agent has that id */

@@ -24,15 +24,15 @@ import { rotate as rotateLog } from '../../../receipts/rotate.ts'
 import { isOperatorAction, wordsUnder } from '../../../receipts/without-run.ts'
 import { command } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
-import { printList } from '../../print-list.ts'
+import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
+import { printList, printOne } from '../../print-list.ts'
 
 export const list = command({
   flags: { ...limitOf20, ...jsonFlag },
   examples: [['--limit 5', 'the latest five']],
   run(context, { limit, json = false }) {
     const found = listReceipts({ path: loadSetup(context).config.receipts.path, limit })
-    if (!found.ok) throw new CliExit(exitCodes.error, `error: ${found.failure.message}`)
+    if (!found.ok) throw commandError(`${found.failure.message}`)
     if (found.unreadable > 0)
       context.process.stderr.write(
         `warning: ${count(found.unreadable, 'line')} among these cannot be read; run: braidclaw receipt verify\n`,
@@ -53,7 +53,7 @@ export const show = command({
   async run(context, { json = false }, { receipt: wanted }) {
     const setup = loadSetup(context)
     const receipt = showReceipt(setup.config.receipts.path, wanted)
-    if (!receipt) throw new CliExit(exitCodes.error, `error: no receipt "${wanted}"; see: braidclaw receipt list`)
+    if (!receipt) throw commandError(`no receipt "${wanted}"; see: braidclaw receipt list`)
     const words = isOperatorAction(receipt) ? await withMemory(setup, ({ actions }) => wordsUnder(receipt, actions.wordsOf)) : undefined
     context.process.stdout.write(`${JSON.stringify(words === undefined ? receipt : { ...receipt, words }, null, json ? 0 : 2)}\n`)
   },
@@ -100,10 +100,8 @@ function anchorOf(given: string) {
   const text = !given.startsWith('bc1:') && existsSync(given) ? readFileSync(given, 'utf8') : given
   const anchor = parseAnchor(text)
   if (anchor) return anchor
-  throw new CliExit(
-    exitCodes.usage,
-    `error: "${given.slice(0, 80)}" is neither an anchor line (bc1:…) nor a file that holds one; "braidclaw receipt anchor" prints one`,
-  )
+  const what = 'neither an anchor line (bc1:…) nor a file that holds one'
+  throw usageError(`"${given.slice(0, 80)}" is ${what}; "braidclaw receipt anchor" prints one`)
 }
 
 /** Prints the anchor line, and also stores it in each given place. */
@@ -123,17 +121,14 @@ export const anchor = command({
   exits: [9],
   async run(context, { to, gitNote = false, command = false, json = false }, { word: argv }) {
     const setup = loadSetup(context)
-    if (command !== argv.length > 0)
-      throw new CliExit(exitCodes.usage, 'error: --command takes the command and its arguments after --, and nothing else takes any')
+    if (command !== argv.length > 0) throw usageError('--command takes the command and its arguments after --, and nothing else takes any')
     await withMemory(setup, async (memory) => {
       const checkpoint = anchorNow(setup, memory)
       const line = anchorLine(checkpoint)
       if (to !== undefined) anchorToFile(to, line)
       if (gitNote) await anchorToGit(setup.config.workspaceDir, line)
-      if (command) await anchorToCommand(argv, line)
-      context.process.stdout.write(
-        json ? `${JSON.stringify({ ...checkpoint, line: anchorLine(checkpoint) })}\n` : `${anchorLine(checkpoint)}\n`,
-      )
+      if (command) await pipeTo(argv, line)
+      printOne(context, { json, value: { ...checkpoint, line }, text: `${line}\n` })
     })
   },
 })
@@ -148,17 +143,14 @@ export const accept = command({
   exits: [9],
   async run(context, { note, json = false }) {
     const setup = loadSetup(context)
-    if (note?.trim() === '') throw new CliExit(exitCodes.usage, 'error: --note "" says nothing; say why you accept the record as it is')
+    if (note?.trim() === '') throw usageError('--note "" says nothing; say why you accept the record as it is')
     await withRecords(setup, ({ memory, record }) => {
       const found = inRecordWords(() => acceptRecord({ setup, memory, record, by: userName(), note }))
       const lines = acceptedLines(found)
-      context.process.stdout.write(
-        json
-          ? `${JSON.stringify({ ...found, accepted: found.receipt !== undefined })}\n`
-          : `${(lines.length > 0 ? lines : ['there is nothing to accept']).join('\n')}\n`,
-      )
+      const text = `${lines.join('\n') || 'there is nothing to accept'}\n`
+      printOne(context, { json, value: { ...found, accepted: found.receipt !== undefined }, text })
       if (lines.length > 0 && note === undefined)
-        throw new CliExit(exitCodes.usage, 'error: nothing was accepted: add --note WHY to accept this as it is; it leaves a receipt')
+        throw usageError('nothing was accepted: add --note WHY to accept this as it is; it leaves a receipt')
     })
   },
 })
@@ -198,9 +190,8 @@ export const rotate = command({
       if (!rotated.ok)
         throw new CliExit(rotated.failure.code === 'altered' ? exitCodes.integrity : exitCodes.error, `error: ${rotated.failure.message}`)
       const { segment, receiptIds } = rotated
-      context.process.stdout.write(
-        json ? `${JSON.stringify({ segment, receipt: receiptIds[0] })}\n` : `closed: ${segment}; ${receiptIds[0]} begins the next\n`,
-      )
+      const [receipt] = receiptIds
+      printOne(context, { json, value: { segment, receipt }, text: `closed: ${segment}; ${receipt} begins the next\n` })
     })
   },
 })
@@ -211,60 +202,43 @@ function rotationDraft(at: number) {
   return { ...body, status: 'allowed' as const, risk: 'low' as const }
 }
 
-/** Stores an anchor line in a file, in a note on the workspace's HEAD, or through the stdin of a command. */
-export const notesRef = 'refs/notes/braidclaw'
-
 /** Appends the line in one write and syncs it to disk before it returns; existing content stays. @throws CliExit 1 */
-export function anchorToFile(path: string, line: string): void {
+function anchorToFile(path: string, line: string): void {
   try {
     const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK
     const file = openSync(path, flags, 0o600)
     using _end = atEnd(() => closeSync(file))
     const bytes = Buffer.from(`${line}\n`)
-    if (writeSync(file, bytes) < bytes.length) throw new CliExit(exitCodes.error, `error: ${path}: the line did not fit; not anchored`)
+    if (writeSync(file, bytes) < bytes.length) throw commandError(`${path}: the line did not fit; not anchored`)
     fsyncSync(file)
   } catch (error) {
     if (error instanceof CliExit) throw error
-    throw new CliExit(exitCodes.error, `error: not anchored: ${path}: ${explainErrno(errorCode(error))}`)
+    throw commandError(`not anchored: ${path}: ${explainErrno(errorCode(error))}`)
   }
 }
 
 /** Keeps earlier notes on the same commit. It runs no hooks and filters of the repository. @throws CliExit 1 */
-export async function anchorToGit(workspace: string, line: string): Promise<void> {
-  const git = [
-    'git',
-    '-C',
-    workspace,
-    '-c',
-    'core.hooksPath=/dev/null',
-    '-c',
-    'user.name=braidclaw',
-    '-c',
-    'user.email=braidclaw@localhost',
-  ]
-  await piped([...git, 'notes', `--ref=${notesRef}`, 'append', '-F', '-', 'HEAD'], line)
+function anchorToGit(workspace: string, line: string): Promise<void> {
+  const settings = ['core.hooksPath=/dev/null', 'user.name=braidclaw', 'user.email=braidclaw@localhost'].flatMap((each) => ['-c', each])
+  return pipeTo(['git', '-C', workspace, ...settings, 'notes', '--ref=refs/notes/braidclaw', 'append', '-F', '-', 'HEAD'], line)
 }
 
 /**
  * Starts the command without a shell, with the line as stdin. Its error output appears in the error message. @throws CliExit 1 when it
  * fails
  */
-export async function anchorToCommand(argv: readonly string[], line: string): Promise<void> {
-  await piped(argv, line)
-}
-
-async function piped(argv: readonly string[], line: string): Promise<void> {
+async function pipeTo(argv: readonly string[], line: string): Promise<void> {
   const child = spawned(argv, line)
   const [said, code] = await Promise.all([child.stderr.text(), child.exited])
   if (code === 0) return
   const words = said.trim().split('\n').at(-1) ?? ''
-  throw new CliExit(exitCodes.error, `error: not anchored: ${argv[0]} ended with ${child.signalCode ?? code}${words ? `: ${words}` : ''}`)
+  throw commandError(`not anchored: ${argv[0]} ended with ${child.signalCode ?? code}${words ? `: ${words}` : ''}`)
 }
 
 function spawned(argv: readonly string[], line: string) {
   try {
     return Bun.spawn([...argv], { stdin: new Blob([`${line}\n`]), stdout: 'ignore', stderr: 'pipe' })
   } catch (error) {
-    throw new CliExit(exitCodes.error, `error: not anchored: ${argv[0]} cannot be started: ${explainErrno(errorCode(error))}`)
+    throw commandError(`not anchored: ${argv[0]} cannot be started: ${explainErrno(errorCode(error))}`)
   }
 }

@@ -12,7 +12,7 @@ import { count, visible } from '../../../kit/text.ts'
 import type { JournalEntry } from '../../../memory/journal/journal-entry.ts'
 import { command } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
-import { printList } from '../../print-list.ts'
+import { printList, printOne } from '../../print-list.ts'
 
 export const list = command({
   flags: { ...limitOf20, ...jsonFlag },
@@ -47,14 +47,12 @@ export const show = command({
       const run = resolveRun(memory, wantedRun)
       const entries = memory.journal.events(run.runId)
       const proof = await marksOfRun({ ...run, setup, journal: memory.journal })
-      if (json) return context.process.stdout.write(`${JSON.stringify({ ...run, entries, ...(proof.length > 0 ? { proof } : {}) })}\n`)
       const { runId, conversationId, started, ended, code, message, digest } = run
-      context.process.stdout.write(
-        `${runId} of ${conversationId}\n${when(started)} to ${ended === null ? 'no end' : when(ended)}: ${code ?? 'unfinished'}${message ? ` (${message})` : ''}\n`,
-      )
-      for (const [at, entry] of entries.entries()) context.process.stdout.write(`${entryLine(entry, at + 1)}\n`)
-      for (const line of proofLines(proof)) context.process.stdout.write(`${line}\n`)
-      context.process.stdout.write(`digest ${digest ?? 'none'}\n`)
+      const end = `${ended === null ? 'no end' : when(ended)}: ${code ?? 'unfinished'}${message ? ` (${message})` : ''}`
+      const head = [`${runId} of ${conversationId}`, `${when(started)} to ${end}`]
+      const lines = [...head, ...entries.map((entry, at) => entryLine(entry, at + 1)), ...proofLines(proof), `digest ${digest ?? 'none'}`]
+      const value = { ...run, entries, proof: proof.length > 0 ? proof : undefined }
+      printOne(context, { json, value, text: lines.map((line) => `${line}\n`).join('') })
     })
   },
 })

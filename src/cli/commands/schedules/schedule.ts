@@ -15,17 +15,18 @@ import { atAsyncEnd } from '../../../kit/errors.ts'
 import { count, cut, flat, visible } from '../../../kit/text.ts'
 import type { AgentEvent } from '../../../runtime/event.ts'
 import { beginByText } from '../../../sop/serve-sops.ts'
-import { type Arguments, type Command, type Complete, command, type Flags } from '../../args/command.ts'
+import { type Arguments, type Command, type Complete, command, type Example, type Flags } from '../../args/command.ts'
 import { agentFlag, autonomyFlag, jsonFlag, messageOf, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, exitCodes } from '../../exit.ts'
+import { printList, printOne } from '../../print-list.ts'
 
-export function listLine({ name, state, when, zone, next: [next], last, why }: Schedule): string {
+function listLine({ name, state, when, zone, next: [next], last, why }: Schedule): string {
   const due = next === undefined ? state + (why === undefined ? '' : `: ${why}`) : `next ${timeText(next, zone)}`
   const ended = last === undefined ? 'never run' : `last ${last.state}`
-  return `${name.padEnd(16)}  ${when.padEnd(18)}  ${due}  (${ended})\n`
+  return `${name.padEnd(16)}  ${when.padEnd(18)}  ${due}  (${ended})`
 }
 
-export function scheduleText(schedule: Schedule): string {
+function scheduleText(schedule: Schedule): string {
   const { name, state, why, when, zone, next, message, workspace, agent, autonomy, conversation, channel, to, check } = schedule
   const { missed, overlap, pauseAfter, failures } = schedule
   const rows: readonly (readonly [string, string | undefined])[] = [
@@ -71,7 +72,7 @@ function withSchedules<T>(setup: CliSetup, use: (schedules: Schedules) => T | Pr
 const complete: Complete = (context, partial) =>
   withSchedules(loadSetup(context), (schedules) => schedules.list().flatMap(({ name }) => (name.startsWith(partial) ? [name] : [])))
 
-export const scheduleArgs = { name: { type: 'text', about: 'Name of the schedule', complete } } as const satisfies Arguments
+const scheduleArgs = { name: { type: 'text', about: 'Name of the schedule', complete } } as const satisfies Arguments
 
 /** Warns when nothing would start what is due. */
 function sayUnserved({ process: { stderr } }: CliContext, schedules: Schedules): void {
@@ -79,7 +80,6 @@ function sayUnserved({ process: { stderr } }: CliContext, schedules: Schedules):
   stderr.write('note: no process runs schedules now; "braidclaw daemon" and "braidclaw serve" do while they are up\n')
 }
 
-const args = { name: { type: 'text', about: 'Its name: letters, digits, "-" and "_"' } } as const satisfies Arguments
 const flags = {
   at: { type: 'text', about: 'Once: "in 20m", "18:30", "2026-12-24 09:00", "2026-12-24T09:00:00Z"' },
   every: { type: 'text', about: 'At an interval from now on: 30m, 2h, 1h30m, 1d' },
@@ -105,7 +105,7 @@ const flags = {
 
 export const add = command({
   flags,
-  args,
+  args: { name: { type: 'text', about: 'Its name: letters, digits, "-" and "_"' } },
   examples: [
     [
       'report --cron "0 9 * * mon-fri" --tz Europe/Berlin -m "Write report.md about yesterday\'s commits" --check "test -s report.md"',
@@ -119,30 +119,17 @@ export const add = command({
 Nobody can be asked during such a run: what needs a yes is refused, and the run does not count as good.`,
   exits: [9],
   async run(context, given, { name }) {
-    const { at, every, cron, tz: zone, agent, autonomy, workspace, json = false, channel, to, check } = given
-    const setup = loadSetup(context, { workspace, agent, autonomy })
+    const { at, every, cron, tz: zone, agent, autonomy, json = false, channel, to, check } = given
+    const setup = loadSetup(context, given)
     const advice = 'say what the agent is to do: --message "…"'
     const message = given.message ?? (await messageOf({ advice }, context))
     await withSchedules(setup, (schedules) => {
       const { missed, overlap, conversation, pauseAfter } = given
-      const options = {
-        zone,
-        agent,
-        autonomy,
-        channel,
-        to,
-        check,
-        missed,
-        overlap,
-        conversation,
-        pauseAfter,
-        workspace: workspaceOf(setup),
-      }
+      const place = { workspace: workspaceOf(setup), agent, autonomy, channel, to }
+      const options = { zone, check, missed, overlap, conversation, pauseAfter, ...place }
       const added = schedules.add({ name, timing: { at, every, cron }, message, ...options })
-      const { stdout } = context.process
-      if (json) return stdout.write(`${JSON.stringify(added)}\n`)
-      stdout.write(`added ${nextText(added)}\n`)
-      sayUnserved(context, schedules)
+      printOne(context, { json, value: added, text: `added ${nextText(added)}\n` })
+      if (!json) sayUnserved(context, schedules)
     })
   },
 })
@@ -156,12 +143,9 @@ export const list = command({
   exits: [9],
   async run(context, { json = false }) {
     await withSchedules(loadSetup(context), (schedules) => {
-      const found = schedules.list()
-      const { stdout, stderr } = context.process
-      if (json) return stdout.write(`${JSON.stringify(found)}\n`)
-      if (found.length === 0) return stderr.write('no schedules yet; "braidclaw schedule add --help" shows how\n')
-      stdout.write(found.map(listLine).join(''))
-      sayUnserved(context, schedules)
+      const items = schedules.list()
+      printList(context, { items, json, lines: items.map(listLine), none: 'no schedules yet; "braidclaw schedule add --help" shows how' })
+      if (items.length > 0 && !json) sayUnserved(context, schedules)
     })
   },
 })
@@ -177,19 +161,15 @@ export const show = command({
   async run(context, { limit, json = false }, { name }) {
     await withSchedules(loadSetup(context), (schedules) => {
       const [found, runs] = [schedules.show(name), schedules.runs(name, limit)]
-      const { stdout } = context.process
-      if (json) return stdout.write(`${JSON.stringify({ ...found, runs })}\n`)
-      stdout.write(scheduleText(found))
-      if (runs.length > 0) stdout.write(`\nruns, latest first:\n${runs.map((each) => runLine(each, found.zone)).join('')}`)
-      sayUnserved(context, schedules)
+      const last = runs.length > 0 ? `\nruns, latest first:\n${runs.map((each) => runLine(each, found.zone)).join('')}` : ''
+      printOne(context, { json, value: { ...found, runs }, text: scheduleText(found) + last })
+      if (!json) sayUnserved(context, schedules)
     })
   },
 })
 
-type Change = (schedules: Schedules, name: string) => Schedule
-
-/** A command that changes one schedule and says what it did. */
-function changing(example: readonly [string, string], change: Change, told: (schedule: Schedule) => string) {
+/** Makes a command that changes one schedule and says what it did. */
+function changing(example: Example, change: (schedules: Schedules, name: string) => Schedule, told: (schedule: Schedule) => string) {
   return {
     flags: jsonFlag,
     args: scheduleArgs,
@@ -198,7 +178,7 @@ function changing(example: readonly [string, string], change: Change, told: (sch
     async run(context: CliContext, { json = false }: { readonly json?: boolean }, { name }: { readonly name: string }) {
       await withSchedules(loadSetup(context), (schedules) => {
         const changed = change(schedules, name)
-        context.process.stdout.write(json ? `${JSON.stringify(changed)}\n` : `${told(changed)}\n`)
+        printOne(context, { json, value: changed, text: `${told(changed)}\n` })
       })
     },
   } as const satisfies Command<typeof jsonFlag, typeof scheduleArgs>
@@ -223,10 +203,8 @@ function nextText({ name, next, zone }: Schedule): string {
 }
 
 /** Implements `schedule run`: it runs a schedule now and shows the answer. */
-const runFlags = { ...modelFlag, ...sandboxFlag, ...jsonFlag } as const satisfies Flags
-
 export const run = command({
-  flags: runFlags,
+  flags: { ...modelFlag, ...sandboxFlag, ...jsonFlag },
   args: scheduleArgs,
   examples: [
     ['report', 'as if it were due; its own times stay as they are'],
@@ -236,25 +214,19 @@ export const run = command({
   exits: [9, 130],
   async run(context, { model, sandbox, json = false }, { name }) {
     const host = await openHost(loadSetup(context, { model }))
-    const { stdout, stderr } = context.process
     await using _end = atAsyncEnd(() => host.close())
     const schedules = await host.schedules()
     const { id, zone } = schedules.show(name)
-    const scheduler = await schedulerFor(host, { turns: { takeTurn, refusedBy, procedure: beginByText }, ...(sandbox ? { sandbox } : {}) })
-    const seen: { answer?: string } = {}
-    const interrupt = onInterrupt(() => scheduler.cancel('user'))
-    const ended = await scheduler.runNow(id, { show: (event) => note(seen, event) }).ended.finally(interrupt.stop)
-    const { answer = '' } = seen
-    if (json) stdout.write(`${JSON.stringify({ ...ended, answer })}\n`)
-    else {
-      if (answer !== '') stdout.write(`${answer}\n`)
-      stderr.write(runLine(ended, zone))
+    const scheduler = await schedulerFor(host, { turns: { takeTurn, refusedBy, procedure: beginByText }, sandbox })
+    let answer = ''
+    const show = (event: AgentEvent) => {
+      if (event.type === 'done' && event.result !== undefined) answer = event.result
     }
+    using _interrupt = onInterrupt(() => scheduler.cancel('user'))
+    const ended = await scheduler.runNow(id, { show }).ended
+    printOne(context, { json, value: { ...ended, answer }, text: answer && `${answer}\n` })
+    if (!json) context.process.stderr.write(runLine(ended, zone))
     if (ended.ending === 'cancelled') throw new CliExit(exitCodes.cancelled)
     if (ended.state !== 'good') throw new CliExit(exitCodes.error)
   },
 })
-
-function note(seen: { answer?: string }, event: AgentEvent): void {
-  if (event.type === 'done' && event.result !== undefined) seen.answer = event.result
-}

@@ -139,8 +139,7 @@ type Serve = (bridging: BridgeOptions, bridgeFlags: BridgeFlags) => Promise<void
 /** Ends with exit code 0 on a stop signal, or when the input of the served people has ended. */
 async function bridge(outer: CliContext, given: BridgeFlags, serve: Serve): Promise<void> {
   const context = withEnvFile(outer, given.envFile)
-  const { workspace, model, autonomy, approveAllMedium } = given
-  const setup = loadSetup(context, { workspace, model, autonomy, approveAllMedium }, { stays: true })
+  const setup = loadSetup(context, given, { stays: true })
   const dir = fifoFolder(context, given.fifoDir)
   await makeFifos(dir)
   const stop = new AbortController()

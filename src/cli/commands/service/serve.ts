@@ -40,8 +40,7 @@ export const serve = command({
 async function run(context: CliContext, given: ServeFlags): Promise<void> {
   const setup = withHttp(loadServer(context, given), given)
   clearLeftovers(setup.paths.home, setup.log)
-  const stop = new AbortController()
-  using _interrupt = onInterrupt(() => stop.abort())
+  using interrupt = onInterrupt(() => {})
   await serveChannels({
     setup,
     agentProfile: agentProfileOf(setup),
@@ -52,17 +51,15 @@ async function run(context: CliContext, given: ServeFlags): Promise<void> {
     vital: [http.name],
     ready: (places) =>
       setup.context.say(`ready: ${places.join(', ')} (brain: ${setup.config.defaultProvider}); stop with Ctrl-C or SIGTERM\n`),
-    signal: stop.signal,
+    signal: interrupt.signal,
   })
 }
 
 /** Logs at level info unless the user chose a level, because a long-lived program should report what it does. */
 export function loadServer(context: CliContext, flags: Given<typeof serverFlags>): CliSetup {
-  const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
-  const given = { workspace, model, agent, autonomy, maxTurns, approveAllMedium }
-  const setup = loadSetup(context, given, { stays: true })
+  const setup = loadSetup(context, flags, { stays: true })
   if (context.env.BRAIDCLAW_LOG || setup.origins['log.level']?.source !== 'default') return setup
-  return loadSetup({ ...context, env: { ...context.env, BRAIDCLAW_LOG: 'info' } }, given, { stays: true })
+  return loadSetup({ ...context, env: { ...context.env, BRAIDCLAW_LOG: 'info' } }, flags, { stays: true })
 }
 
 function withHttp(setup: CliSetup, { port, host: address, tokenFile }: ServeFlags): CliSetup {

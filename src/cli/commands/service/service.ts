@@ -1,6 +1,6 @@
 /** Implements `service`: the server as a service of the user, by systemd, launchd, or in the background where neither runs. */
 
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { http } from '../../../channels/http/kind.ts'
@@ -9,13 +9,13 @@ import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
 import { channelSettings } from '../../../config/config.ts'
 import { readKeys } from '../../../config/keys-file.ts'
-import { homePaths } from '../../../config/paths.ts'
 import { keepKey } from '../../../config/text/write-files.ts'
 import { askGateway } from '../../../host/access/gateway-probe.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { keysIn, loadSetup } from '../../../host/setup/setup.ts'
 import { localUrl } from '../../../http/listen.ts'
 import { errorText } from '../../../kit/errors.ts'
+import { textIn } from '../../../kit/proc.ts'
 import type { Values } from '../../../kit/settings.ts'
 import { takeLock } from '../../../memory/agent-files/folder-lock.ts'
 import { isAlive, ownerOf } from '../../../memory/journal/process-owner.ts'
@@ -25,6 +25,7 @@ import type { ServiceManager, ServiceRun, ServiceState } from '../../../service/
 import { type Command, command, type Flags } from '../../args/command.ts'
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes } from '../../exit.ts'
+import { printOne } from '../../print-list.ts'
 
 const managerFlag = {
   manager: { type: 'choice', values: managerKinds, about: 'Which service manager (default: the one that answers here)' },
@@ -50,14 +51,14 @@ export const install = command({
     const run = serviceRun(setup, [
       ...(port === undefined ? [] : ['--port', String(port)]),
       ...(host === undefined ? [] : ['--host', host]),
-      ...(manager.kind === 'systemd' ? [] : ['--log-file', logPathOf(context)]),
+      ...(manager.kind === 'systemd' ? [] : ['--log-file', join(setup.paths.logs, 'service.log')]),
     ])
     if (print) return void context.process.stdout.write(manager.text(run))
     if (manager.kind !== 'background' && existsSync(manager.file) && manager.argv() === undefined)
       throw commandError(`${manager.file} is there already, and was not written by "service install"; move it away first`)
     await working(() => manager.install(run))
     context.process.stdout.write(`installed: ${manager.file}\n`)
-    tellOfKeys(context, missingKeys(setup), keepKeys)
+    tellOfKeys(setup, keepKeys)
     context.process.stderr.write(`${afterwards(manager)}\n`)
   },
 })
@@ -92,7 +93,7 @@ export const status = command({
     const manager = await managerOf(context, wanted)
     const state = await working(() => manager.state())
     const shown = { manager: manager.kind, file: manager.file, ...state }
-    context.process.stdout.write(json ? `${JSON.stringify(shown)}\n` : `${described(manager, state)}\n`)
+    printOne(context, { json, value: shown, text: `${described(manager, state)}\n` })
     if (!state.running) throw new CliExit(exitCodes.error)
   },
 })
@@ -113,7 +114,7 @@ export const logs = command({
     if ('path' in log) tellOfCrash(context, `${log.path}.crash`)
     const argv = 'argv' in log ? log.argv : ['tail', '-n', String(lines), ...(follow ? ['-F'] : []), existingLog(log.path)]
     const child = Bun.spawn([...argv], { env: { ...context.env }, stdin: 'ignore', stdout: 'pipe', stderr: 'ignore' })
-    const interrupt = onInterrupt(() => child.kill())
+    using _interrupt = onInterrupt(() => child.kill())
     const decoder = new TextDecoder()
     for await (const piece of child.stdout) {
       context.process.stdout.write(decoder.decode(piece, { stream: true }))
@@ -121,7 +122,6 @@ export const logs = command({
     }
     child.kill()
     await child.exited
-    interrupt.stop()
   },
 })
 
@@ -176,13 +176,16 @@ function afterwards({ kind }: ServiceManager): string {
   return 'no service manager answers here, so it runs in the background: braidclaw service start. After a reboot it does not start by itself'
 }
 
-/** A key that only this shell has would be missing in the service. */
-function tellOfKeys({ process: { stderr }, ...context }: CliContext, missing: ReturnType<typeof missingKeys>, keep: boolean): void {
+/** A key of the configuration that only this shell has would be missing in the service. */
+function tellOfKeys({ config, context, paths }: CliSetup, keep: boolean): void {
+  const { stderr } = context.process
+  const { keys } = readKeys(paths.keys)
+  const missing = keysIn(config, context).filter(([name]) => !(name in keys))
   if (missing.length === 0) return
   const names = missing.map(([name]) => name).join(', ')
   if (!keep) return void stderr.write(`note: only this shell has ${names}; with --keep-keys the service gets what it needs\n`)
-  storeKeys(context.home, missing)
-  stderr.write(`kept in ${context.home}/keys.env, which only you can read: ${names}\n`)
+  for (const [name, value] of missing) keepKey(paths.keys, name, value)
+  stderr.write(`kept in ${paths.keys}, which only you can read: ${names}\n`)
 }
 
 /** How long a server may take until it answers. */
@@ -191,7 +194,9 @@ const lookMs = 50
 
 /** @returns where it answers, to be said after "started". @throws Error that says why it ended, or that the address is taken */
 async function startService(context: CliContext, manager: ServiceManager): Promise<string> {
-  const url = serviceUrl(loadSetup(context), manager.argv())
+  const settings = gatewaySettings(loadSetup(context), manager.argv())
+  // With port 0 it takes any free one.
+  const url = settings.port === 0 ? undefined : localUrl(settings)
   if (url !== undefined) await assertFree(url)
   await manager.start()
   if (url === undefined) return '; "service logs" says on which port'
@@ -215,28 +220,18 @@ async function assertFree(url: string): Promise<void> {
 function lastWordsIn(manager: ServiceManager): string {
   const log = manager.log({ lines: 1, follow: false })
   if (!('path' in log)) return ''
-  try {
-    const said = readFileSync(log.path, 'utf8')
-      .split('\n')
-      .findLast((line) => line.includes('error: '))
-    return said === undefined ? '' : `: ${said.slice(said.indexOf('error: ') + 'error: '.length)}`
-  } catch {
-    return ''
-  }
+  const lines = textIn(log.path).split('\n')
+  const said = lines.findLast((line) => line.includes('error: '))
+  return said === undefined ? '' : `: ${said.slice(said.indexOf('error: ') + 'error: '.length)}`
 }
 
-/** Prepares what the `service` commands need: the manager, what it runs, and the keys that the service would lack. */
 export function managerOf({ env, home }: CliContext, wanted?: ServiceManager['kind']): Promise<ServiceManager> {
   const processes = { ownerOf, isAlive, takeLock, sleep: Bun.sleep }
   return chooseManager({ env, home, userHome: env.HOME || homedir(), processes, now: Date.now }, wanted)
 }
 
-export function logPathOf({ home }: CliContext): string {
-  return join(homePaths(home).logs, 'service.log')
-}
-
 /** The service gets the places of this shell and nothing else; keys come from keys.env. */
-export function serviceRun({ context, paths }: CliSetup, flags: readonly string[]): ServiceRun {
+function serviceRun({ context, paths }: CliSetup, flags: readonly string[]): ServiceRun {
   const { env, home } = context
   const names = ['HOME', 'PATH', 'LANG', 'TZ', 'BRAIDCLAW_HOME', 'XDG_CONFIG_HOME', 'XDG_RUNTIME_DIR', 'SSH_AUTH_SOCK'] as const
   return {
@@ -247,26 +242,9 @@ export function serviceRun({ context, paths }: CliSetup, flags: readonly string[
   }
 }
 
-/** Returns the keys that the configuration uses and that only the environment of this shell has. */
-export function missingKeys({ config, context, paths }: CliSetup): readonly (readonly [name: string, value: string])[] {
-  const { keys } = readKeys(paths.keys)
-  return keysIn(config, context).filter(([name]) => !(name in keys))
-}
-
-/** @throws errno errors */
-export function storeKeys(home: string, keys: readonly (readonly [name: string, value: string])[]): void {
-  for (const [name, value] of keys) keepKey(homePaths(home).keys, name, value)
-}
-
 /** Returns the settings of the server that this command line starts: its flags come before the configuration. */
 export function gatewaySettings({ config }: CliSetup, argv: readonly string[] = []): Values<typeof httpRows> {
   const settings = channelSettings(config, http)
   const given = (flag: string) => argv[argv.indexOf(flag) + 1 || argv.length]
   return { ...settings, host: given('--host') ?? settings.host, port: Number(given('--port') ?? settings.port) }
-}
-
-/** Returns where that server answers; undefined when it takes any free port. */
-export function serviceUrl(setup: CliSetup, argv?: readonly string[]): string | undefined {
-  const settings = gatewaySettings(setup, argv)
-  return settings.port === 0 ? undefined : localUrl(settings)
 }

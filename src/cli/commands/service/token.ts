@@ -10,6 +10,7 @@ import { type Arguments, command, type Flags, type Given } from '../../args/comm
 import { jsonFlag } from '../../args/turn-flags.ts'
 import { usageError } from '../../exit.ts'
 import { printList } from '../../print-list.ts'
+import { type NewSecret, showSecret } from '../control/connect/screen.ts'
 
 const name = { name: { type: 'text', about: 'The name of the token' } } as const satisfies Arguments
 const known = { name: { type: 'text', about: 'The name of the token', complete: 'tokens' } } as const satisfies Arguments
@@ -33,7 +34,7 @@ export const create = command({
   async run(context, given, { name }) {
     const { scope = ['read', 'chat'], json = false } = given
     const secret = await withMemory(loadSetup(context), ({ tokens }) => makeToken(tokens, { name, scopes: scope, limits: limitsOf(given) }))
-    show(context, { name, secret, json })
+    showToken(context, { name, secret, json })
   },
 })
 
@@ -62,24 +63,19 @@ export const rotate = command({
   examples: [['bot', 'a new secret; it keeps its conversations']],
   async run(context, { json = false }, { name }) {
     const secret = await withMemory(loadSetup(context), ({ tokens }) => rotateToken(tokens, name))
-    show(context, { name, secret, json })
+    showToken(context, { name, secret, json })
   },
 })
 
-type NewSecret = { readonly name: string; readonly secret: string; readonly json: boolean }
-
-/** The secret alone goes to stdout, so that a script can take it. */
-function show({ process: { stdout, stderr } }: CliContext, { name, secret, json }: NewSecret): void {
-  if (json) return void stdout.write(`${JSON.stringify({ name, token: secret })}\n`)
-  stderr.write(`token "${name}": it is not shown again\n`)
-  stdout.write(`${secret}\n`)
+function showToken(context: CliContext, { name, ...rest }: Pick<NewSecret, 'name' | 'secret' | 'json'>): void {
+  showSecret(context, { name: `token "${name}"`, value: { name, token: rest.secret }, ...rest })
 }
 
 function limitsOf({ tools, autonomy, memory, folder }: Given<typeof newFlags>): TokenLimits {
   const names = tools?.split(',').map((tool) => tool.trim())
   if (names?.some((tool) => !/^[A-Za-z0-9_.-]+$/.test(tool)))
     throw usageError(`--tools ${JSON.stringify(tools)}: names of tools, separated by commas`)
-  return { ...(names ? { tools: names } : {}), ...(autonomy ? { autonomy } : {}), ...(memory ? { memory } : {}), folder }
+  return { tools: names, autonomy, memory, folder }
 }
 
 function lineOf({ name, scopes, limits, created, revoked }: TokenRow): string {

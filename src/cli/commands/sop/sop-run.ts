@@ -23,7 +23,7 @@ import { beginSop, cancelRun, existingRun, runSop, type SopRun, type SopTurns, s
 import { command, type Flags, type Given } from '../../args/command.ts'
 import { approveFlag, autonomyFlag, jsonFlag, limitOf20, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
-import { printList } from '../../print-list.ts'
+import { printList, printOne } from '../../print-list.ts'
 
 const turnFlags = { ...modelFlag, ...sandboxFlag, ...approveFlag, ...autonomyFlag, ...workspaceFlag, ...jsonFlag } as const satisfies Flags
 type TurnFlags = Given<typeof turnFlags>
@@ -149,28 +149,25 @@ async function withTurns(
   flags: TurnFlags,
   use: (turns: SopTurns, setup: CliSetup, host: Host) => Promise<SopRun>,
 ): Promise<void> {
-  const { model, sandbox, workspace, autonomy, approveAllMedium, json = false } = flags
-  const setup = loadSetup(context, { model, workspace, autonomy, approveAllMedium })
+  const { sandbox, json = false } = flags
+  const setup = loadSetup(context, flags)
   const host = await openHost(setup, { ahead: false })
-  const { stdout, stderr } = context.process
-  const stop = new AbortController()
-  const interrupt = onInterrupt(() => stop.abort())
-  await using _end = atAsyncEnd(async () => {
-    interrupt.stop()
-    await host.close()
-  })
+  const { stderr } = context.process
+  await using _end = atAsyncEnd(() => host.close())
+  using interrupt = onInterrupt(() => {})
+  const { signal } = interrupt
   const records = await host.records()
   await records.sops.recover()
   const ask = terminalPrompt(context)
-  const onGate = (conversation: Conversation) => atTerminal({ context, conversation, ask, signal: stop.signal }).onGate
+  const onGate = (conversation: Conversation) => atTerminal({ context, conversation, ask, signal }).onGate
   const ended = await use(
     {
-      ...{ host, records, takeTurn, onGate, options: { sandbox }, signal: stop.signal },
+      ...{ host, records, takeTurn, onGate, options: { sandbox }, signal },
       tell: (step) => stderr.write(`${stepText(step)}\n`),
       ...(ask && {
         async ask({ id, prompt }) {
-          const answer = readAnswer(await ask(`\n${visible(prompt)} [y/N] `, stop.signal))
-          if (answer.kind !== 'unclear' && !stop.signal.aborted)
+          const answer = readAnswer(await ask(`\n${visible(prompt)} [y/N] `, signal))
+          if (answer.kind !== 'unclear' && !signal.aborted)
             await records.approvals.decide(id, { allow: answer.kind === 'yes', by: 'terminal', note: answer.note })
         },
       }),
@@ -178,8 +175,8 @@ async function withTurns(
     setup,
     host,
   )
-  stdout.write(json ? `${JSON.stringify(ended)}\n` : runText(ended))
-  const code = codeOf(ended, stop.signal.aborted)
+  printOne(context, { json, value: ended, text: runText(ended) })
+  const code = codeOf(ended, signal.aborted)
   if (code !== 0) throw new CliExit(code, json ? '' : todo(ended))
 }
 
@@ -235,9 +232,8 @@ export const status = command({
       const found = showRun({ sops }, ref)
       const current = (await findSops(setup, new Map())).find(({ name }) => name === found.name)
       const isChanged = current?.digest !== found.digest
-      const { stdout, stderr } = context.process
-      stdout.write(json ? `${JSON.stringify({ ...found, changed: isChanged })}\n` : runText(found))
-      if (isChanged && !json && found.ended === null) stderr.write(changedNote(found.name, current !== undefined))
+      printOne(context, { json, value: { ...found, changed: isChanged }, text: runText(found) })
+      if (isChanged && !json && found.ended === null) context.process.stderr.write(changedNote(found.name, current !== undefined))
     })
   },
 })
@@ -250,7 +246,7 @@ export const cancel = command({
   async run(context, { json = false }, { run: ref }) {
     await withRecords(loadSetup(context), (base) => {
       const row = cancelRun({ sops: sopRecords(base) }, ref)
-      context.process.stdout.write(json ? `${JSON.stringify(row)}\n` : `cancelled: ${row.id} (${row.name})\n`)
+      printOne(context, { json, value: row, text: `cancelled: ${row.id} (${row.name})\n` })
     })
   },
 })

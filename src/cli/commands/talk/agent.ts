@@ -2,11 +2,10 @@
 
 import { existsSync } from 'node:fs'
 import { createQuestionChannel, runChannel } from '../../../channels/filter/channel.ts'
-import { cliChannel } from '../../../channels/list.ts'
+import { assertCommandLine } from '../../../channels/list.ts'
 import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import type { TurnOptions } from '../../../channels/terminal/run-turn.ts'
-import { channelSettings } from '../../../config/config.ts'
 import { NoConversation } from '../../../host/run/find-conversation.ts'
 import type { ActiveAgent } from '../../../host/setup/agent-profile.ts'
 import { withFoundModels } from '../../../host/setup/provider-pool.ts'
@@ -16,7 +15,7 @@ import { quote } from '../../../kit/text.ts'
 import { command, type Flags, type Given, spelled } from '../../args/command.ts'
 import { pasteable } from '../../args/resolve-command.ts'
 import { acceptance, checkFlags, conversationOf, formatOf, imagesOf, messageOf, turnFlags, wiggumFlags } from '../../args/turn-flags.ts'
-import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
+import { CliExit, exitCodes, usageError } from '../../exit.ts'
 import { isUnanswered, noteOffline } from '../../offline-notice.ts'
 import type { Confiner } from './confined-channel.ts'
 import { confinedFlags, confinerOf } from './confined-flags.ts'
@@ -84,7 +83,6 @@ export const agent = command({
       throw usageError(`"agent" has no command ${quote(task)}. ${question([task])}`)
     const given = { ...flagsGiven, message: text }
     const context = given.plain ? { ...started, env: { ...started.env, TERM: 'dumb' } } : started
-    const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
     if (given.control) return forControlPlane(context, given)
     if (given.image && names(given, ['attempts', 'continueTurn', 'confined', 'wiggum']))
       throw usageError('--image belongs to one message; leave out --wiggum, --attempts, --continue-turn and --confined')
@@ -101,13 +99,12 @@ export const agent = command({
     const proof = given.requireProof ? 'require' : undefined
     if (proof && names(given, ['attempts', 'confined']))
       throw usageError('--require-proof is for one agent on its own records; leave out --attempts and --confined')
-    const settings = { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium, proof } as const
+    const settings = { ...given, proof } as const
     const loaded = loadSetup(context, settings)
     const isTalk = formatOf(given) === 'text' && !names(given, ['message', 'continueTurn', 'attempts'])
     const connected = isTalk && isUnanswered(loaded) && (await (await import('../home/onboard.ts')).offerModel(context))
     const setup = await withFoundModels(connected ? loadSetup(connected, settings) : loaded)
-    if (!channelSettings(setup.config, cliChannel).enabled)
-      throw commandError('[channels.cli] enabled = false; this channel is switched off')
+    assertCommandLine(setup)
     const profiles = setup.config.defaultAgent === undefined ? undefined : await import('../../../host/setup/agent-profile.ts')
     const activeAgent = await profiles?.activeAgentOf(setup)
     const message = given.continueTurn ? undefined : await messageOf({ message: given.message, advice }, context)
@@ -134,10 +131,10 @@ export const agent = command({
 })
 
 async function forControlPlane(context: CliContext, given: AgentFlags): Promise<void> {
-  const { agent, role, workspace, model, autonomy, approveAllMedium } = given
   if (names(given, ['message', 'continue', 'continueTurn', 'resume', 'attempts']))
     throw usageError('--control takes its tasks from the control plane; leave out -m, -c, --resume and --attempts')
   const { workFor } = await import('../control/worker-command.ts')
+  const { agent, role, workspace, model, autonomy, approveAllMedium } = given
   await workFor(context, { agent, role, workspace, model, autonomy, approveAllMedium, runner: 'own' })
 }
 
@@ -162,13 +159,13 @@ type Talk = {
 }
 
 async function attempt({ setup, flags }: Talk, prompt: string | undefined): Promise<void> {
-  const { attempts: count = 2, keep, continue: latest, resume, model, agent, autonomy, maxTurns, approveAllMedium } = flags
+  const { attempts: count = 2, keep, continue: latest, resume } = flags
   if (prompt === undefined) throw usageError('--attempts needs a message: -m "…"')
   if (latest || resume !== undefined) throw usageError('--attempts begins new conversations; leave out -c and --resume')
   const format = formatOf(flags)
   if (format === 'stream-json') throw usageError('--attempts has no stream; use --json')
   const { compareAttempts } = await import('./attempts.ts')
-  const setupIn = (workspace: string) => loadSetup(setup.context, { workspace, model, agent, autonomy, maxTurns, approveAllMedium })
+  const setupIn = (workspace: string) => loadSetup(setup.context, { ...flags, workspace })
   await compareAttempts({ setup, prompt, count, keep, json: format === 'json', setupIn })
 }
 

@@ -34,12 +34,9 @@ export async function compareAttempts(options: AttemptsOptions): Promise<void> {
     throw new CliExit(exitCodes.usage, `error: --keep ${keep}: there are ${count} attempts`)
   const host = await openHost(setup)
   const running = new Set<Conversation>()
-  const interrupt = onInterrupt((by) => {
+  await using _end = atAsyncEnd(() => host.close())
+  using interrupt = onInterrupt((by) => {
     for (const conversation of running) conversation.cancel(by)
-  })
-  await using _end = atAsyncEnd(async () => {
-    interrupt.stop()
-    await host.close()
   })
   const made = await runAttempts({
     ...options,

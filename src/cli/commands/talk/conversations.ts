@@ -1,7 +1,7 @@
 /** Implements `session list | show | rename | fork | delete | export | import`, for conversations. */
 
 import { resolve } from 'node:path'
-import { terminalPrompt } from '../../../channels/terminal/audience.ts'
+import { tellOnStderr, terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext } from '../../../channels/terminal/context.ts'
 import { readStdin } from '../../../channels/terminal/input-stream.ts'
 import { entryLine, textOf, writeExport } from '../../../channels/terminal/slash/conversations.ts'
@@ -18,7 +18,7 @@ import { count, visible } from '../../../kit/text.ts'
 import { type Arguments, command } from '../../args/command.ts'
 import { jsonFlag, limitOf20 } from '../../args/turn-flags.ts'
 import { CliExit, commandError, exitCodes, usageError } from '../../exit.ts'
-import { printList } from '../../print-list.ts'
+import { printList, printOne } from '../../print-list.ts'
 
 const one = {
   conversation: { type: 'text', complete: 'conversations', about: 'Id or the beginning of one, name, or "last"' },
@@ -26,9 +26,6 @@ const one = {
 const file = { type: 'text', optional: true } as const
 
 type Conversations = HostRecords['conversations'] & Pick<Host, 'resolveConversation'>
-
-const print = ({ process: { stdout } }: CliContext, json: boolean, value: unknown, text: string) =>
-  stdout.write(json ? `${JSON.stringify(value)}\n` : text)
 
 /** Opens the home for one command; a turn that a crash ended is closed first. */
 async function withConversations<T>(context: CliContext, use: (conversations: Conversations, folder: string) => Promise<T>): Promise<T> {
@@ -68,7 +65,7 @@ export const show = command({
   run: (context, { json = false }, { conversation }) =>
     withConversations(context, async (conversations) => {
       const found = conversations.export(conversations.resolveConversation(conversation))
-      print(context, json, found, markdownOf(found))
+      printOne(context, { json, value: found, text: markdownOf(found) })
     }),
 })
 
@@ -80,7 +77,7 @@ export const rename = command({
   run: (context, { json = false }, { conversation, name }) =>
     withConversations(context, async (conversations) => {
       const facts = conversations.rename(conversations.resolveConversation(conversation), name)
-      print(context, json, facts, `${facts.conversationId} is now: ${visible(facts.title)}\n`)
+      printOne(context, { json, value: facts, text: `${facts.conversationId} is now: ${visible(facts.title)}\n` })
     }),
 })
 
@@ -97,7 +94,7 @@ is under way in another process is not copied.`,
   run: (context, { turns, json = false }, { conversation }) =>
     withConversations(context, async (conversations) => {
       const facts = await conversations.fork(conversations.resolveConversation(conversation), { turns })
-      print(context, json, facts, `${facts.conversationId}  ${visible(facts.title)}\n`)
+      printOne(context, { json, value: facts, text: `${facts.conversationId}  ${visible(facts.title)}\n` })
     }),
 })
 
@@ -120,8 +117,8 @@ it was deleted; its cost; its kept changes ("braidclaw changes list"); lines in 
       const question = `Delete "${visible(title)}" (${count(turns, 'turn')}, ${id}) for good? [y/N] `
       if (!yes && !/^\s*y(es)?\s*$/i.test((await ask?.(question)) ?? '')) throw new CliExit(exitCodes.denied, 'nothing was deleted')
       const done = conversations.delete(id, 'session delete')
-      const says = `deleted ${id} (${count(done.turns, 'message')}, ${count(done.runs, 'run')}); its receipts and kept changes stay\n`
-      print(context, json, done, says)
+      const text = `deleted ${id} (${count(done.turns, 'message')}, ${count(done.runs, 'run')}); its receipts and kept changes stay\n`
+      printOne(context, { json, value: done, text })
     }),
 })
 
@@ -157,17 +154,15 @@ export const importOne = command({
   exits: [9],
   async run(context, { json = false }, { file: name }) {
     if (name === undefined && stdinKind() !== 'data') throw usageError('nothing to import: name a file, or pipe one in')
-    const text = name === undefined ? await piped(context) : textIn(resolve(context.cwd, name))
+    const text = name === undefined ? await readStdin({ patient: true, tell: tellOnStderr(context) }) : textIn(resolve(context.cwd, name))
     const value = attempt((): unknown => JSON.parse(text))
     if (value === undefined) throw usageError(`${visible(name ?? 'stdin')} is not JSON; pass what "session export --json" wrote`)
     await withConversations(context, async (conversations, folder) => {
       const facts = conversations.import(value, folder)
-      print(context, json, facts, `${facts.conversationId}  ${visible(facts.title)}\n`)
+      printOne(context, { json, value: facts, text: `${facts.conversationId}  ${visible(facts.title)}\n` })
     })
   },
 })
-
-const piped = ({ process: { stderr } }: CliContext) => readStdin({ patient: true, tell: (line) => stderr.write(`${line}\n`) })
 
 function textIn(path: string): string {
   const read = readConfigFile(path, mostBytes)

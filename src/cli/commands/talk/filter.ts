@@ -2,11 +2,10 @@
 
 import { createQuestionChannel, runChannel } from '../../../channels/filter/channel.ts'
 import { systemTextOf } from '../../../channels/filter/system-text.ts'
-import { cliChannel } from '../../../channels/list.ts'
+import { assertCommandLine } from '../../../channels/list.ts'
 import { terminalPrompt } from '../../../channels/terminal/audience.ts'
 import type { CliContext, CliSetup } from '../../../channels/terminal/context.ts'
 import { renderWhole } from '../../../channels/terminal/render.ts'
-import { channelSettings } from '../../../config/config.ts'
 import type { Conversation, Host } from '../../../host/api.ts'
 import { filterOptions } from '../../../host/run/filter-options.ts'
 import { type AgentProfile, agentProfileOf, runAgent, sessionOf, soulOf } from '../../../host/setup/agent-profile.ts'
@@ -40,14 +39,12 @@ export const filter = command({
     const flags = extras?.flags ?? given
     const words = given.print === undefined ? typed : [given.print, ...typed]
     assertModelName(flags, words)
-    const { workspace, model, agent, autonomy, maxTurns, approveAllMedium } = flags
     // The program llm has its own model names.
-    const ours = flags.toolBackend === 'llm' ? {} : { model }
-    const loaded = loadSetup(context, { workspace, ...ours, agent, autonomy, maxTurns, approveAllMedium, toolEnv: flags.toolEnv })
-    const found = flags.toolBackend === 'llm' ? loaded : await withFoundModels(loaded)
+    const isOurs = flags.toolBackend !== 'llm'
+    const loaded = loadSetup(context, isOurs ? flags : { ...flags, model: undefined })
+    const found = isOurs ? await withFoundModels(loaded) : loaded
     const setup = extras?.configured(found) ?? found
-    if (!channelSettings(setup.config, cliChannel).enabled)
-      throw commandError('[channels.cli] enabled = false; this channel is switched off')
+    assertCommandLine(setup)
     const agentProfile = agentProfileOf(setup)
     const own = await systemOf({ setup, flags, agentProfile })
     const { texts, pictures } = extras?.attachments(setup) ?? { texts: [], pictures: [] }

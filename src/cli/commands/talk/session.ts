@@ -16,18 +16,17 @@ import {
   loadSession,
   type SessionEntry,
 } from '../../../memory/agent-files/session-file.ts'
-import { type Arguments, command, type Flags } from '../../args/command.ts'
+import { command } from '../../args/command.ts'
 import { agentFlag, jsonFlag } from '../../args/turn-flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
+import { usageError } from '../../exit.ts'
+import { printOne } from '../../print-list.ts'
 
 /**
  * Implements `reset`: it archives the session of an agent, so that `-c` begins a new conversation. It deletes nothing; memory and receipts
  * stay.
  */
-const flags = { ...agentFlag, ...jsonFlag } as const satisfies Flags
-
 export const reset = command({
-  flags: flags,
+  flags: { ...agentFlag, ...jsonFlag },
   examples: [['', 'sessions/current.jsonl becomes sessions/<time>.jsonl']],
   async run(context, { agent, json = false }) {
     const setup = loadSetup(context, { agent })
@@ -45,8 +44,8 @@ export const reset = command({
           return files.reset(runAgent(agentProfile), putAside)
         })
       : putAside()
-    if (json) context.process.stdout.write(`${JSON.stringify({ agent: id, archive: archive ?? null })}\n`)
-    else context.process.stdout.write(archive === undefined ? `the session of "${id}" is empty\n` : `archived ${archive}\n`)
+    const text = archive === undefined ? `the session of "${id}" is empty\n` : `archived ${archive}\n`
+    printOne(context, { json, value: { agent: id, archive: archive ?? null }, text })
   },
 })
 
@@ -61,18 +60,15 @@ export const compose = command({
 })
 
 /** Implements `log EVENT [MESSAGE]`: it adds a script's own line to agent.jsonl, beside those of the turns. */
-const args = {
-  event: { type: 'text', about: 'What happened, one word' },
-  message: { type: 'text', optional: true, about: 'More about it (default: none)' },
-} as const satisfies Arguments
-
 export const log = command({
   flags: agentFlag,
-  args: args,
+  args: {
+    event: { type: 'text', about: 'What happened, one word' },
+    message: { type: 'text', optional: true, about: 'More about it (default: none)' },
+  },
   examples: [['deploy "to staging"', 'a line in agent.jsonl']],
   run(context, { agent }, { event, message = '' }) {
-    if (!/^[\w.-]{1,64}$/.test(event))
-      throw new CliExit(exitCodes.usage, `error: "${event}" is not an event; write one word, such as deploy_done`)
+    if (!/^[\w.-]{1,64}$/.test(event)) throw usageError(`"${event}" is not an event; write one word, such as deploy_done`)
     const { redactor, ...setup } = loadSetup(context, { agent })
     const { id, paths } = agentProfileOf(setup)
     appendTrace(paths.log, { agent: id, event, message: redactor.text(message) }, Date.now())
@@ -114,8 +110,7 @@ export const append = command({
   },
   examples: [['user "Hello"', 'a line in sessions/current.jsonl']],
   async run(context, { agent }, { role, content }) {
-    if (!/^\w{1,32}$/.test(role))
-      throw new CliExit(exitCodes.usage, `error: "${role}" is not a role; write one word, such as user or assistant`)
+    if (!/^\w{1,32}$/.test(role)) throw usageError(`"${role}" is not a role; write one word, such as user or assistant`)
     const { redactor, ...setup } = loadSetup(context, { agent })
     const { paths } = agentProfileOf(setup)
     const said = content ?? (await piped(context))
@@ -124,7 +119,7 @@ export const append = command({
 })
 
 async function piped({ process: { stderr } }: CliContext): Promise<string> {
-  if (stdinKind() !== 'data') throw new CliExit(exitCodes.usage, 'error: nothing to append: pass the content, or pipe it in')
+  if (stdinKind() !== 'data') throw usageError('nothing to append: pass the content, or pipe it in')
   return (await readStdin({ patient: true, tell: (line) => stderr.write(`${line}\n`) })).replace(/\n$/, '')
 }
 

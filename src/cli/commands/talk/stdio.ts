@@ -2,11 +2,10 @@
 
 import { createWriteStream } from 'node:fs'
 import { version } from '../../../../package.json'
-import { cliChannel } from '../../../channels/list.ts'
+import { assertCommandLine } from '../../../channels/list.ts'
 import { refusedBy } from '../../../channels/take-turn.ts'
 import { stdinPieces } from '../../../channels/terminal/input-stream.ts'
 import { onInterrupt } from '../../../channels/terminal/signals.ts'
-import { channelSettings } from '../../../config/config.ts'
 import { FailureError } from '../../../host/failure.ts'
 import { activeAgentOf } from '../../../host/setup/agent-profile.ts'
 import { withFoundModels } from '../../../host/setup/provider-pool.ts'
@@ -38,10 +37,8 @@ export const stdio = command({
   async run(context, given) {
     // Commands must not write orders into our stdin.
     hideProcess()
-    const { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium } = given
-    const setup = await withFoundModels(loadSetup(context, { workspace, model, agent: id, autonomy, maxTurns, approveAllMedium }))
-    if (!channelSettings(setup.config, cliChannel).enabled)
-      throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
+    const setup = await withFoundModels(loadSetup(context, given))
+    assertCommandLine(setup)
     const activeAgent = setup.config.defaultAgent === undefined ? undefined : await activeAgentOf(setup)
     noteOffline(setup)
     const which = conversationOf(given, activeAgent?.session)

@@ -16,6 +16,7 @@ import { checksFile, checksText, commandCheck, configuredChecks, suggestedChecks
 import { openHost } from '../../../host/open/open-host.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
 import { sayWhere, workspaceOf } from '../../../host/setup/workspace-folder.ts'
+import { atAsyncEnd, atEnd } from '../../../kit/errors.ts'
 import { quoteText } from '../../../security/command/syntax/quote.ts'
 import { command, type Flags, type Given } from '../../args/command.ts'
 import { checkRunsFlags, jsonFlag, modelFlag, sandboxFlag, workspaceFlag } from '../../args/turn-flags.ts'
@@ -158,24 +159,21 @@ type Running = {
 
 async function runAll(setup: CliSetup, { specs, sandbox, show }: Running): Promise<readonly CheckResult[]> {
   const host = await openHost(setup, { ahead: specs.some(({ tier }) => tier === 3) })
-  const { signal, stop } = onInterrupt(() => {})
+  await using _end = atAsyncEnd(() => host.close())
+  using interrupt = onInterrupt(() => {})
+  const { signal } = interrupt
   const { status, env } = setup.context
+  using _status = atEnd(status.end)
   const begin = () => isTerminal(2) && wantsColor(env) && status.begin('checking')
-  try {
-    const ended = (result: CheckResult) => {
-      status.end()
-      if (!signal.aborted) show?.(result)
-      begin()
-    }
-    begin()
-    const results = await runChecks(specs, { host, setup, sandbox, signal }, ended)
-    if (signal.aborted) throw new CliExit(exitCodes.cancelled, 'cancelled')
-    return results
-  } finally {
+  const ended = (result: CheckResult) => {
     status.end()
-    stop()
-    await host.close()
+    if (!signal.aborted) show?.(result)
+    begin()
   }
+  begin()
+  const results = await runChecks(specs, { host, setup, sandbox, signal }, ended)
+  if (signal.aborted) throw new CliExit(exitCodes.cancelled, 'cancelled')
+  return results
 }
 
 /** Shows why a check failed; of one that passed only a note about its runs is left. */

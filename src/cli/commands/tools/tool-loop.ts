@@ -40,8 +40,8 @@ type Asked = { readonly message: string; readonly system: string; readonly tools
 
 /** Its exit codes differ from those of the other commands: every other error is 1. */
 export const loop = command({
-  flags: flags,
-  args: args,
+  flags,
+  args,
   examples: [['"Is the disk full?" "Be brief." tools.json 8', 'the contract of every loop']],
   usageExit: 1,
   exits: [
@@ -62,10 +62,9 @@ export const loop = command({
 type Words = { readonly text: string; readonly system: string; readonly tools: string; readonly max: number | undefined }
 
 async function attempt(context: CliContext, flags: ToolLoopFlags, { text, system, tools, max }: Words): Promise<BackendEnd> {
-  const { workspace, model, autonomy, approveAllMedium, sandbox, toolEnv } = flags
+  const { model, sandbox } = flags
   // The program llm has its own model names.
-  const ours = flags.toolBackend === 'llm' ? {} : { model }
-  const setup = loadSetup(context, { workspace, ...ours, autonomy, approveAllMedium, toolEnv, agent: flags.agent, maxTurns: max })
+  const setup = loadSetup(context, { ...flags, model: flags.toolBackend === 'llm' ? undefined : model, maxTurns: max })
   const agent = agentProfileOf(setup).id
   const backend = backendOf(setup, flags.toolBackend)
   const tell = (line: string) => context.process.stderr.write(`${line}\n`)
@@ -93,28 +92,20 @@ async function native(
     setup,
     which: { kind: 'new' },
     channel: 'tool-loop',
-    ...(ask ? { ask } : {}),
+    ask,
     provider: traced(await providerFor(setup, setup.config.defaultProvider), trace, iteration),
     tools: parseToolsOption(setup, tools),
     systemPrompt: system,
-    ...(sandbox ? { sandbox } : {}),
+    sandbox,
   } as const
   return withConversation(options, async (conversation) => {
-    const interrupt = onInterrupt(conversation.cancel)
+    using interrupt = onInterrupt(conversation.cancel)
     const tell = tellOnStderr(context)
-    const listener = listen(trace, tell)
-    try {
-      const ending = await takeTurn({
-        ...atTerminal({ context, conversation, ask, signal: interrupt.signal }),
-        prompt: message,
-        show: listener.show,
-      })
-      if (ending.stop === 'end_turn' && ending.code !== 'estop') return { code: 0, text: listener.text() }
-      if (ending.code !== 'limit') tell(`error: ${ending.message}`)
-      return { code: ending.code === 'limit' ? 2 : 1, text: '' }
-    } finally {
-      interrupt.stop()
-    }
+    const { show, text } = listen(trace, tell)
+    const ending = await takeTurn({ ...atTerminal({ context, conversation, ask, signal: interrupt.signal }), prompt: message, show })
+    if (ending.stop === 'end_turn' && ending.code !== 'estop') return { code: 0, text: text() }
+    if (ending.code !== 'limit') tell(`error: ${ending.message}`)
+    return { code: ending.code === 'limit' ? 2 : 1, text: '' }
   })
 }
 

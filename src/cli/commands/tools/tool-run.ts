@@ -79,8 +79,8 @@ export const run = command({
   ],
   exits: [3, 4, 7, 9, 10, 130],
   async run(context, flags, { name }) {
-    const { json = '{}', workspace, autonomy, approveAllMedium, toolEnv, tools, dryRun = false } = flags
-    const setup = loadSetup(context, { workspace, autonomy, approveAllMedium, toolEnv, agent: flags.agent })
+    const { json = '{}', tools, dryRun = false } = flags
+    const setup = loadSetup(context, flags)
     sayWhere(setup)
     const text = json === '-' ? await readStdin({ patient: true, tell: (line) => context.process.stderr.write(`${line}\n`) }) : json
     const request = toolsFor(setup, name, tools)
@@ -138,33 +138,26 @@ async function callOnce(setup: CliSetup, { sandbox, channel = 'cli', dryRun }: T
     setup,
     which: { kind: 'new' },
     channel,
-    ...(ask ? { ask } : {}),
+    ask,
     systemPrompt: '',
-    provider: directCall(call, (told) => {
-      seen.told = told
-    }),
+    provider: directCall(call, (told) => Object.assign(seen, { told })),
     tools: request,
-    ...(sandbox ? { sandbox } : {}),
-    ...(dryRun ? { dryRun } : {}),
+    ...{ sandbox, dryRun: dryRun || undefined },
   } as const
   return withConversation(options, async (conversation) => {
-    const interrupt = onInterrupt(conversation.cancel)
+    using interrupt = onInterrupt(conversation.cancel)
     const show = (event: AgentEvent) => {
       if (event.type === 'tool_result') seen.result = event
     }
-    try {
-      const person = atTerminal({ context: setup.context, conversation, ask, signal: interrupt.signal })
-      /** The content is there only until the answer. */
-      const dropShown: typeof person.onGate = async (gateId, proposal) => {
-        const set = dryRun ? await conversation.changesOf(gateId) : undefined
-        if (!set) return person.onGate(gateId, proposal)
-        seen.set = { lines: differenceLines(set), patch: isTerminal(1) ? '' : patchText(set) }
-        await conversation.approve(gateId, { allow: false, by: 'dry_run', note: 'this was a dry run' })
-      }
-      const ending = await takeTurn({ ...person, onGate: dropShown, prompt: `tool run ${call.name}`, show })
-      return { ending, ...seen }
-    } finally {
-      interrupt.stop()
+    const person = atTerminal({ context: setup.context, conversation, ask, signal: interrupt.signal })
+    /** The content is there only until the answer. */
+    const dropShown: typeof person.onGate = async (gateId, proposal) => {
+      const set = dryRun ? await conversation.changesOf(gateId) : undefined
+      if (!set) return person.onGate(gateId, proposal)
+      seen.set = { lines: differenceLines(set), patch: isTerminal(1) ? '' : patchText(set) }
+      await conversation.approve(gateId, { allow: false, by: 'dry_run', note: 'this was a dry run' })
     }
+    const ending = await takeTurn({ ...person, onGate: dropShown, prompt: `tool run ${call.name}`, show })
+    return { ending, ...seen }
   })
 }

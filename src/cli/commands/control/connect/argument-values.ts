@@ -32,14 +32,18 @@ export function nameOf(what: string, text: string): string {
 
 /** @throws CliExit 2 unless it is a JSON object */
 export function jsonObjectOf(flag: string, text: string): Record<string, unknown> {
-  const value = parsed(flag, text)
+  const value = jsonOf(flag, text)
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
   throw usageError(`${flag}: ${JSON.stringify(text)} is not a JSON object; write one like '{"jail_name":"clawdie-db"}'`)
 }
 
 /** @throws CliExit 2 unless it is JSON */
 export function jsonOf(flag: string, text: string): unknown {
-  return parsed(flag, text)
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw usageError(`${flag}: ${JSON.stringify(text)} is not JSON: ${errorText(error).replace(/^JSON Parse error: /, '')}`)
+  }
 }
 
 /** Reads `100000`, `100_000`, `100k`, `2.5M`; returns null for `none`. @throws CliExit 2 */
@@ -75,12 +79,4 @@ export function timeOf(
 /** Returns this time zone, else TZ, else that of the system. @throws FailureError 2 */
 export function zoneOf(zone: string | undefined, env: Environment, flag?: string): string {
   return readZone(zone ?? env.TZ ?? Intl.DateTimeFormat().resolvedOptions().timeZone, flag)
-}
-
-function parsed(flag: string, text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw usageError(`${flag}: ${JSON.stringify(text)} is not JSON: ${errorText(error).replace(/^JSON Parse error: /, '')}`)
-  }
 }

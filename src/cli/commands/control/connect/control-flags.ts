@@ -58,40 +58,25 @@ export function present(fields: object): object {
 /** When the control plane does not answer within this time, nothing is proposed. */
 const patienceMs = 1_500
 
-export const proposeTasks: Complete = (context, partial) =>
-  proposed(context, partial, async (control) => (await control.tasks.list({ limit: 200 })).tasks.map((task) => task.task_id))
-
-export const proposeApprovals: Complete = (context, partial) =>
-  proposed(context, partial, async (control) =>
-    (await control.approvals.list({ state: 'pending', limit: 200 })).approvals.flatMap((each) => [
-      each.approval_id,
-      ...(each.task_id ? [each.task_id] : []),
-    ]),
-  )
-
-export const proposeControlAgents: Complete = (context, partial) =>
-  proposed(context, partial, async (control) => (await control.fleet.list()).map(({ id }) => id))
-
-export const proposeRoles: Complete = (context, partial) =>
-  proposed(context, partial, async (control) => [...new Set((await control.fleet.list()).map(({ role }) => role))])
-
-export const proposeControlRuns: Complete = (context, partial) =>
-  proposed(context, partial, async (control) => (await control.runs.list({ limit: 200 })).runs.map((run) => run.run_id))
-
-export const proposeControlSchedules: Complete = (context, partial) =>
-  proposed(context, partial, async (control) => (await control.schedules.list()).map(({ name }) => name))
-
-async function proposed(
-  context: CliContext,
-  partial: string,
-  find: (control: Control) => Promise<readonly string[]>,
-): Promise<readonly string[]> {
-  try {
-    const known = knownOperatorToken(context)
-    if (!known) return []
-    const names = await within(patienceMs, find(clientOf(controlAddress(undefined, context.env), () => known.token)))
-    return (names ?? []).filter((name) => name.startsWith(partial))
-  } catch {
-    return []
+function proposing(find: (control: Control) => Promise<readonly string[]>): Complete {
+  return async (context, partial) => {
+    try {
+      const known = knownOperatorToken(context)
+      if (!known) return []
+      const names = await within(patienceMs, find(clientOf(controlAddress(undefined, context.env), () => known.token)))
+      return (names ?? []).filter((name) => name.startsWith(partial))
+    } catch {
+      return []
+    }
   }
 }
+
+export const proposeTasks = proposing(async ({ tasks }) => (await tasks.list({ limit: 200 })).tasks.map((task) => task.task_id))
+export const proposeApprovals = proposing(async (control) => {
+  const { approvals } = await control.approvals.list({ state: 'pending', limit: 200 })
+  return approvals.flatMap(({ approval_id: id, task_id: task }) => (task ? [id, task] : [id]))
+})
+export const proposeControlAgents = proposing(async ({ fleet }) => (await fleet.list()).map(({ id }) => id))
+export const proposeRoles = proposing(async ({ fleet }) => [...new Set((await fleet.list()).map(({ role }) => role))])
+export const proposeControlRuns = proposing(async ({ runs }) => (await runs.list({ limit: 200 })).runs.map((run) => run.run_id))
+export const proposeControlSchedules = proposing(async ({ schedules }) => (await schedules.list()).map(({ name }) => name))

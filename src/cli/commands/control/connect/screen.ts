@@ -1,7 +1,4 @@
-/**
- * Prints what a command of the control plane found: JSON for programs, lines as wide as the terminal for people; a new secret once, or into a file
- * that only its owner can read.
- */
+/** Says how wide the lines of a list may be, and prints a new secret once, or into a file that only its owner can read. */
 
 import { lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -11,34 +8,21 @@ import { errorCode, explainErrno } from '../../../../config/text/read-toml-file.
 import type { NewAgentKey } from '../../../../control/contract/fleet-shapes.ts'
 import type { Flags } from '../../../args/command.ts'
 import { CliExit, commandError } from '../../../exit.ts'
+import { printOne } from '../../../print-list.ts'
 
 /** Returns undefined when stdout is not a terminal, because then nothing may be cut. */
 export function terminalWidth(): number | undefined {
   return isTerminal(1) ? Math.max(40, columnsOfStderr()) : undefined
 }
 
-type CommandOutput = { readonly json: boolean; readonly value: unknown; readonly text: string }
-
-/** Writes `text` as it is, with its newlines. */
-export function show({ process: { stdout } }: CliContext, { json, value, text }: CommandOutput): void {
-  stdout.write(json ? `${JSON.stringify(value)}\n` : text)
-}
-
-/** Writes the id, which scripts read, to stdout, and the sentence about it to stderr. */
-export function showId({ process: { stdout, stderr } }: CliContext, shown: CommandOutput & { readonly id: string }): void {
-  if (shown.json) return void stdout.write(`${JSON.stringify(shown.value)}\n`)
-  stdout.write(`${shown.id}\n`)
-  stderr.write(shown.text)
-}
-
 export const keyFlags = { to: { type: 'text', about: 'A file for the secret (mode 600), instead of stdout' } } as const satisfies Flags
 
-type NewSecret = {
+export type NewSecret = {
   readonly secret: string
   readonly name: string
   readonly value: object
   readonly json: boolean
-  readonly to: string | undefined
+  readonly to?: string | undefined
 }
 
 export function showKey(
@@ -50,16 +34,15 @@ export function showKey(
 
 /** With `to`, the JSON has no secret either. @throws CliExit 1 when the file cannot be written */
 export function showSecret(context: CliContext, { secret, name, value, json, to }: NewSecret): void {
-  const { stdout, stderr } = context.process
-  if (to !== undefined) {
-    const path = resolve(context.cwd, to)
-    writeSecret(path, secret)
-    const known = Object.fromEntries(Object.entries(value).filter(([, each]) => each !== secret))
-    return void stdout.write(json ? `${JSON.stringify({ ...known, file: path })}\n` : `${name}: ${path}\n`)
+  if (to === undefined) {
+    if (!json) context.process.stderr.write(`${name}: it is not shown again\n`)
+    printOne(context, { json, value, text: `${secret}\n` })
+    return
   }
-  if (json) return void stdout.write(`${JSON.stringify(value)}\n`)
-  stderr.write(`${name}: it is not shown again\n`)
-  stdout.write(`${secret}\n`)
+  const path = resolve(context.cwd, to)
+  writeSecret(path, secret)
+  const known = Object.fromEntries(Object.entries(value).filter(([, each]) => each !== secret))
+  printOne(context, { json, value: { ...known, file: path }, text: `${name}: ${path}\n` })
 }
 
 /**

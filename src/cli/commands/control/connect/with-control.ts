@@ -31,14 +31,12 @@ export async function withControl<T>(
   const place = withEnvFile(context)
   const address = controlAddress(given.url, place.env)
   const found = findToken(context, place, address)
-  const interrupt = onInterrupt(() => {})
+  using interrupt = onInterrupt(() => {})
   try {
     return await use(clientOf(address, found.token, interrupt.signal), { url: address.url, signal: interrupt.signal })
   } catch (error) {
     if (interrupt.signal.aborted) throw new CliExit(exitCodes.cancelled)
     throw found.failure() ?? explained(error, address, found.origin())
-  } finally {
-    interrupt.stop()
   }
 }
 

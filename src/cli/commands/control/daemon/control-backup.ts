@@ -9,8 +9,8 @@ import { count, visible } from '../../../../kit/text.ts'
 import { command, type Flags } from '../../../args/command.ts'
 import { jsonFlag } from '../../../args/turn-flags.ts'
 import { commandError, usageError } from '../../../exit.ts'
+import { printOne } from '../../../print-list.ts'
 import { withEnvFile } from '../../../server-files.ts'
-import { show } from '../connect/screen.ts'
 import { controlEnv, controlLog, type DatabasePlace, lockDatabase, placeOf, settingsOf, sqlitePath, withStore } from './open-plane.ts'
 
 const databaseFlag = {
@@ -33,11 +33,8 @@ export const backup = command({
     const settings = settingsOf(env)
     const tables = await withStore(context, settings, (store) => backUp({ store, path, log: controlLog(context) }))
     const bytes = statSync(path).size
-    show(context, {
-      json,
-      value: { file: path, bytes, ...summaryOf(tables) },
-      text: `backed up ${placeOf(context, settings)} to ${path}: ${sentenceOf(tables)}, ${Math.ceil(bytes / 1024)} KiB\n`,
-    })
+    const text = `backed up ${placeOf(context, settings)} to ${path}: ${sentenceOf(tables)}, ${Math.ceil(bytes / 1024)} KiB\n`
+    printOne(context, { json, value: { file: path, bytes, ...summaryOf(tables) }, text })
   },
 })
 
@@ -54,7 +51,7 @@ export const restore = command({
     using _lock = lockDatabase(context, settings, 'stop it, and restore into a home of its own')
     const tables = await withStore(context, settings, (store) => bringBack({ path, store, log: controlLog(context) }))
     const place = placeOf(context, settings)
-    show(context, { json, value: { database: place, ...summaryOf(tables) }, text: `restored to ${place}: ${sentenceOf(tables)}\n` })
+    printOne(context, { json, value: { database: place, ...summaryOf(tables) }, text: `restored to ${place}: ${sentenceOf(tables)}\n` })
   },
 })
 
@@ -81,11 +78,8 @@ export const migrate = command({
     const copied = (table: string, rows: number) => context.process.stderr.write(`${table}: ${count(rows, 'row')}\n`)
     const tables = await withStore(context, source, (from) => withStore(context, target, (to) => copyStore({ from, to, copied })))
     const place = placeOf(context, target)
-    show(context, {
-      json,
-      value: { database: place, ...summaryOf(tables) },
-      text: `copied to ${place}: ${sentenceOf(tables)}; both hold the same\n`,
-    })
+    const text = `copied to ${place}: ${sentenceOf(tables)}; both hold the same\n`
+    printOne(context, { json, value: { database: place, ...summaryOf(tables) }, text })
     context.process.stderr.write(next)
   },
 })
@@ -107,10 +101,8 @@ function assertThere(context: CliContext, env: CliContext['env']): void {
   throw commandError(`this home has no control plane: ${sqlitePath(context)} does not exist; BRAIDCLAW_HOME names another home`)
 }
 
-type Summary = { readonly tables: readonly TableDigest[]; readonly rows: number; readonly digest: string }
-
 /** `digest` is the SHA-256 over the names, counts and digests of all tables; it is equal for a backup and the database restored from it. */
-function summaryOf(tables: readonly TableDigest[]): Summary {
+function summaryOf(tables: readonly TableDigest[]) {
   const rows = tables.reduce((sum, table) => sum + table.rows, 0)
   return { rows, digest: sha256(JSON.stringify(tables.map(({ table, rows, digest }) => [table, rows, digest]))), tables }
 }

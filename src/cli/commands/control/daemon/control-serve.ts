@@ -49,12 +49,11 @@ async function run(context: CliContext, given: ServeFlags): Promise<void> {
   const settings = settingsOf(env)
   using _lock = lockDatabase(context, settings, 'stop that one first. Several daemons may share a PostgreSQL database: --database')
   if (!isLoopback(given.host ?? '127.0.0.1')) await assertOperator(context, env, given.host ?? '')
-  const stop = new AbortController()
-  using _interrupt = onInterrupt(() => stop.abort())
+  using interrupt = onInterrupt(() => {})
   const control = await opened(context, given, env)
   context.say(`ready: ${control.url} (${placeOf(context, settings)}); stop with Ctrl-C or SIGTERM\n`)
   await hintOperator(context, control)
-  await aborted(stop.signal)
+  await aborted(interrupt.signal)
   await control.close()
 }
 

@@ -8,8 +8,9 @@ import { sleep } from '../../../../kit/abort.ts'
 import { count, grouped } from '../../../../kit/text.ts'
 import type { Flags } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
+import { printOne } from '../../../print-list.ts'
 import { controlCommand, controlFlags } from '../connect/control-flags.ts'
-import { show, terminalWidth } from '../connect/screen.ts'
+import { terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
 import { agentLines, budgetSentence, newDay, waitingTasks } from '../text/control-text.ts'
 import { shortened, table } from '../text/table.ts'
@@ -46,7 +47,7 @@ async function print(
   { url, json }: { readonly url: string; readonly json: boolean },
 ): Promise<void> {
   const found = await readStatus(control, url)
-  show(context, { json, value: found, text: statusText(found, Date.now(), terminalWidth()) })
+  printOne(context, { json, value: found, text: statusText(found, Date.now(), terminalWidth()) })
 }
 
 const dayMs = 86_400_000

@@ -6,10 +6,10 @@
 import type { Agent, NewAgentKey } from '../../../../control/contract/fleet-shapes.ts'
 import type { Arguments, Example, Flags } from '../../../args/command.ts'
 import { commandError, usageError } from '../../../exit.ts'
-import { printList } from '../../../print-list.ts'
+import { printList, printOne } from '../../../print-list.ts'
 import { nameOf, tokensOf } from '../connect/argument-values.ts'
 import { controlCommand, controlFlags, present, proposeControlAgents, proposeRoles } from '../connect/control-flags.ts'
-import { keyFlags, show, showKey, showSecret, terminalWidth } from '../connect/screen.ts'
+import { keyFlags, showKey, showSecret, terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
 import { agentLines, agentState, keyLines, operatorLines } from '../text/control-text.ts'
 
@@ -53,7 +53,7 @@ export const add = controlCommand({
     if (to !== undefined && !key) throw usageError('--to is where the key goes; add --key to make one')
     const limit = daily === undefined ? null : tokensOf('--daily', daily)
     const agent = await control.fleet.add({ id, role, description, daily_tokens: limit, heartbeat_enabled: !noHeartbeat })
-    if (!key) return show(context, { json, value: agent, text: `added ${id} (${role}); its key: braidclaw control key new ${id}\n` })
+    if (!key) return printOne(context, { json, value: agent, text: `added ${id} (${role}); its key: braidclaw control key new ${id}\n` })
     showKey(context, { key: await control.fleet.newKey(id), json, to })
     const who = `--agent ${id}${role === id ? '' : ` --role ${role}`}`
     if (!json)
@@ -80,7 +80,7 @@ export const edit = controlCommand({
       heartbeat_enabled: heartbeat === undefined ? undefined : heartbeat === 'on',
     })
     if (Object.keys(patch).length === 0) throw usageError('nothing to change; name a field, such as --daily 20k')
-    show(context, { json, ...shown(await control.fleet.edit(id, patch)) })
+    printOne(context, { json, ...shown(await control.fleet.edit(id, patch)) })
   },
 })
 
@@ -92,7 +92,7 @@ export const pause = controlCommand({
     const id = nameOf('agent', typed)
     const agent = await control.fleet.pause(id, given.reason ?? '')
     const advice = `; to resume it: braidclaw control agent resume ${id}`
-    show(context, { json, ...shown(agent, advice) })
+    printOne(context, { json, ...shown(agent, advice) })
   },
 })
 
@@ -103,7 +103,7 @@ function changing(example: Example, change: (control: Control, id: string) => Pr
     examples: [example],
     async run({ context, control, json }, _, { agent: typed }) {
       const id = nameOf('agent', typed)
-      show(context, { json, ...(await change(control, id)) })
+      printOne(context, { json, ...(await change(control, id)) })
     },
   })
 }
@@ -169,7 +169,7 @@ export const revoke = controlCommand({
   async run({ context, control, json }, _, { agent: typed, key }) {
     const agent = nameOf('agent', typed)
     const revoked = await control.fleet.revokeKey(agent, key ?? (await onlyKey(control, agent)))
-    show(context, { json, value: revoked, text: `revoked: key ${revoked.key_id} of ${agent}\n` })
+    printOne(context, { json, value: revoked, text: `revoked: key ${revoked.key_id} of ${agent}\n` })
   },
 })
 
@@ -207,6 +207,6 @@ export const revokeOperator = controlCommand({
   examples: [['op-2', 'its next request is refused']],
   async run({ context, control, json }, _, { id }) {
     const revoked = await control.fleet.revokeOperator(nameOf('operator', id))
-    show(context, { json, value: revoked, text: `revoked: operator token ${revoked.id} of ${revoked.name}\n` })
+    printOne(context, { json, value: revoked, text: `revoked: operator token ${revoked.id} of ${revoked.name}\n` })
   },
 })

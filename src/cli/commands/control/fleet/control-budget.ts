@@ -3,9 +3,10 @@
 import type { Budget, BudgetPatch } from '../../../../control/contract/fleet-shapes.ts'
 import type { Flags, Given } from '../../../args/command.ts'
 import { usageError } from '../../../exit.ts'
+import { printOne } from '../../../print-list.ts'
 import { namedTokens, tokensOf, zoneOf } from '../connect/argument-values.ts'
 import { controlCommand, controlFlags, present } from '../connect/control-flags.ts'
-import { show as print, terminalWidth } from '../connect/screen.ts'
+import { terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
 import { budgetText } from '../text/control-text.ts'
 
@@ -16,7 +17,7 @@ export const show = controlCommand({
   ],
   async run({ context, control, json }) {
     const budget = await control.budget.get()
-    print(context, { json, value: budget, text: pageOf(budget) })
+    printOne(context, { json, value: budget, text: pageOf(budget) })
   },
 })
 
@@ -44,7 +45,7 @@ export const set = controlCommand({
       throw usageError('nothing to set; name a limit, such as --daily 100k or --role sysadmin=5000')
     for (const [id, daily] of agents) await control.fleet.edit(id, { daily_tokens: daily })
     const budget = await changed(control, change)
-    print(context, { json, value: budget, text: pageOf(budget) })
+    printOne(context, { json, value: budget, text: pageOf(budget) })
   },
 })
 

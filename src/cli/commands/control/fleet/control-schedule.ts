@@ -3,10 +3,10 @@
 import type { ControlSchedule } from '../../../../control/contract/task-shapes.ts'
 import type { Arguments, Example } from '../../../args/command.ts'
 import { usageError } from '../../../exit.ts'
-import { printList } from '../../../print-list.ts'
+import { printList, printOne } from '../../../print-list.ts'
 import { nameOf, zoneOf } from '../connect/argument-values.ts'
 import { controlCommand, controlFlags, present, proposeControlSchedules } from '../connect/control-flags.ts'
-import { show, terminalWidth } from '../connect/screen.ts'
+import { terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
 import { draftFlags, draftOf } from '../tasks/change-task.ts'
 import { moment, scheduleLines } from '../text/control-text.ts'
@@ -65,7 +65,7 @@ export const add = controlCommand({
       task,
     })
     const added = await control.schedules.add(draft)
-    show(context, { json, value: added, text: `added ${scheduleLine(added)}\n` })
+    printOne(context, { json, value: added, text: `added ${scheduleLine(added)}\n` })
   },
 })
 
@@ -78,7 +78,7 @@ function changing(example: Example, change: (control: Control, id: string) => Pr
     examples: [example],
     async run({ context, control, json }, _, { schedule }) {
       const changed = await change(control, await idOf(control, schedule))
-      show(context, { json, value: changed, text: `${scheduleLine(changed)}\n` })
+      printOne(context, { json, value: changed, text: `${scheduleLine(changed)}\n` })
     },
   })
 }
@@ -91,7 +91,7 @@ export const remove = controlCommand({
   examples: [['jails', 'the tasks that it made stay']],
   async run({ context, control, json }, _, { schedule }) {
     await control.schedules.remove(await idOf(control, schedule))
-    show(context, { json, value: { schedule, removed: true }, text: `removed ${schedule}\n` })
+    printOne(context, { json, value: { schedule, removed: true }, text: `removed ${schedule}\n` })
   },
 })
 

@@ -10,7 +10,7 @@ import { sleep } from '../../../../kit/abort.ts'
 import { grouped } from '../../../../kit/text.ts'
 import type { Arguments, Flags } from '../../../args/command.ts'
 import { CliExit, commandError, exitCodes } from '../../../exit.ts'
-import { printList } from '../../../print-list.ts'
+import { printList, printOne } from '../../../print-list.ts'
 import { idOf } from '../connect/argument-values.ts'
 import {
   controlCommand,
@@ -21,7 +21,7 @@ import {
   proposeTasks,
   urlFlag,
 } from '../connect/control-flags.ts'
-import { show as print, terminalWidth } from '../connect/screen.ts'
+import { terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
 import { runLines, runText } from '../text/control-text.ts'
 import { oneLine, table } from '../text/table.ts'
@@ -59,7 +59,7 @@ export const show = controlCommand({
   async run({ context, control, json }, _, { run: typed }) {
     const id = idOf('run', typed)
     const run = await control.runs.get(id)
-    print(context, { json, value: run, text: runText(run, Date.now()) })
+    printOne(context, { json, value: run, text: runText(run, Date.now()) })
   },
 })
 

@@ -15,9 +15,9 @@ import {
 import { visible } from '../../../../kit/text.ts'
 import { command } from '../../../args/command.ts'
 import { CliExit, commandError, exitCodes } from '../../../exit.ts'
+import { printOne } from '../../../print-list.ts'
 import { idOf } from '../connect/argument-values.ts'
 import { controlCommand, controlExits, controlFlags, proposeControlRuns } from '../connect/control-flags.ts'
-import { show } from '../connect/screen.ts'
 import { type Control, withControl } from '../connect/with-control.ts'
 import { oneLine } from '../text/table.ts'
 import { logPieces, runArgs } from './control-run.ts'
@@ -87,7 +87,7 @@ function report(
   context: CliContext,
   { verified, what, json }: { readonly verified: Verified; readonly what: string; readonly json: boolean },
 ): void {
-  show(context, { json, value: verified, text: textOf(verified, what) })
+  printOne(context, { json, value: verified, text: textOf(verified, what) })
   if (!verified.ok) throw new CliExit(exitCodes.integrity)
 }
 

@@ -6,6 +6,7 @@ import type { Task, TaskDraft, TaskPatch } from '../../../../control/contract/ta
 import type { Arguments, Example, Flags, Given } from '../../../args/command.ts'
 import { messageOf } from '../../../args/turn-flags.ts'
 import { usageError } from '../../../exit.ts'
+import { printOne } from '../../../print-list.ts'
 import { idOf, jsonObjectOf, jsonOf, nameOf, timeOf, tokensOf } from '../connect/argument-values.ts'
 import {
   controlCommand,
@@ -16,7 +17,6 @@ import {
   proposeRoles,
   proposeTasks,
 } from '../connect/control-flags.ts'
-import { show, showId } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
 import { statusText } from '../text/control-text.ts'
 import { oneLine } from '../text/table.ts'
@@ -68,7 +68,9 @@ export const add = controlCommand({
     const task = await control.tasks.create(draft, key)
     const waits = task.status === 'pending' ? '' : `, ${task.status}`
     const text = `added for ${task.assigned_to}${waits}: ${oneLine(task.title)}\n`
-    showId(context, { json, value: task, id: task.task_id, text })
+    // Scripts read the id.
+    printOne(context, { json, value: task, text: `${task.task_id}\n` })
+    if (!json) context.process.stderr.write(text)
   },
 })
 
@@ -221,5 +223,5 @@ export const resolve = controlCommand({
 
 function printTasks(context: CliContext, tasks: readonly Task[], json = false): void {
   const text = tasks.map((task) => `${task.task_id}  ${statusText(task)}  ${oneLine(task.title)}\n`).join('')
-  show(context, { json, value: tasks.length === 1 ? tasks[0] : tasks, text })
+  printOne(context, { json, value: tasks.length === 1 ? tasks[0] : tasks, text })
 }

@@ -5,7 +5,7 @@ import { approvalStates } from '../../../../control/contract/state-names.ts'
 import { visibleLines } from '../../../../kit/text.ts'
 import type { Arguments, Example, Flags } from '../../../args/command.ts'
 import { commandError, usageError } from '../../../exit.ts'
-import { printList } from '../../../print-list.ts'
+import { printList, printOne } from '../../../print-list.ts'
 import { idOf } from '../connect/argument-values.ts'
 import {
   controlCommand,
@@ -16,7 +16,7 @@ import {
   proposeControlAgents,
   proposeTasks,
 } from '../connect/control-flags.ts'
-import { show as print, terminalWidth } from '../connect/screen.ts'
+import { terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
 import { moment, tokensText, when } from '../text/control-text.ts'
 import { oneLine, record, table } from '../text/table.ts'
@@ -34,7 +34,7 @@ function deciding(decision: DecisionRequest['decision'], examples: readonly Exam
     async run({ context, control, json }, given, { id }) {
       const { note = '' } = given
       const approval = await control.approvals.decide(await approvalIdOf(control, id), { decision, note })
-      print(context, { json, value: approval, text: `${approvalLine(approval)}\n` })
+      printOne(context, { json, value: approval, text: `${approvalLine(approval)}\n` })
       if (approval.state === 'revise' && !approval.note)
         context.process.stderr.write('note: without --note the agent does not know what to change\n')
     },
@@ -102,7 +102,7 @@ export const show = controlCommand({
   examples: [['APPR-042', 'exactly what is asked, by whom and why']],
   async run({ context, control, json }, _, { approval: id }) {
     const approval = await control.approvals.get(idOf('approval', id))
-    print(context, { json, value: approval, text: approvalText(approval, Date.now()) })
+    printOne(context, { json, value: approval, text: approvalText(approval, Date.now()) })
   },
 })
 

@@ -3,10 +3,10 @@
 import { taskStatuses } from '../../../../control/contract/state-names.ts'
 import type { Task, TaskQuery } from '../../../../control/contract/task-shapes.ts'
 import type { Arguments, Flags, Given } from '../../../args/command.ts'
-import { printList } from '../../../print-list.ts'
+import { printList, printOne } from '../../../print-list.ts'
 import { idOf } from '../connect/argument-values.ts'
 import { controlCommand, controlFlags, present, proposeControlAgents, proposeRoles, proposeTasks } from '../connect/control-flags.ts'
-import { show as print, terminalWidth } from '../connect/screen.ts'
+import { terminalWidth } from '../connect/screen.ts'
 import type { Control } from '../connect/with-control.ts'
 import { printEvents } from '../runs/control-events.ts'
 import { effectLines, runLines, taskLines, taskText } from '../text/control-text.ts'
@@ -87,7 +87,7 @@ export const show = controlCommand({
       (lines) => lines.length > 0,
     )
     const text = [taskText(task, now), ...more.map((lines) => `${lines.join('\n')}\n`)].join('\n')
-    print(context, { json, value: { ...task, effects, runs }, text })
+    printOne(context, { json, value: { ...task, effects, runs }, text })
   },
 })
 
