@@ -10,6 +10,7 @@ import { vendorHosts } from '../src/providers/wire/facts/model-facts.ts'
 type Listed = {
   readonly id: string
   readonly input: readonly string[]
+  readonly reasoning: boolean
   readonly cost: { readonly input: number; readonly output: number; readonly cacheRead: number; readonly cacheWrite: number }
   readonly contextWindow: number
   readonly maxTokens: number
@@ -20,12 +21,12 @@ type Listing = { readonly [vendor: string]: { readonly [id: string]: Listed } }
 const unknown = '-'
 
 /** The list writes 0 or a negative number for what it does not know. A model is free only when its name says so. */
-function line({ id, input, cost, contextWindow, maxTokens }: Listed): string {
+function line({ id, input, reasoning, cost, contextWindow, maxTokens }: Listed): string {
   const isFree = id.endsWith(':free')
   const price = (dollars: number) => (dollars > 0 || isFree ? String(Math.max(0, Number(dollars.toFixed(6)))) : unknown)
   const isPriced = isFree || (cost.input > 0 && cost.output > 0)
   const prices = [cost.input, cost.output, cost.cacheRead, cost.cacheWrite].map((dollars) => (isPriced ? price(dollars) : unknown))
-  return [id, count(contextWindow), count(maxTokens), ...prices, input.join('+') || unknown].join(' ')
+  return [id, count(contextWindow), count(maxTokens), ...prices, input.join('+') || unknown, reasoning ? 'yes' : 'no'].join(' ')
 }
 
 function count(tokens: number): string {
@@ -41,7 +42,8 @@ async function main(folder: string, date: string): Promise<void> {
   })
   const text = `/**
  * Lists what is known of the models of some vendors; \`scripts/model-facts.ts\` writes this file. A line is: id, context window, longest
- * answer, US dollars per million tokens in, out, read from the cache, written to the cache, and what the model sees; "-" is unknown.
+ * answer, US dollars per million tokens in, out, read from the cache, written to the cache, what the model sees, and whether it reasons;
+ * "-" is unknown.
  */
 
 /** When the source was published, and which it is. */

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { defaultOf, type Rows, withDefaults } from '../kit/settings.ts'
+import type { efforts } from '../providers/rows.ts'
 import { quoteText } from '../security/command/syntax/quote.ts'
 import type { AgentConfig, Config, ConfigProblem, ConfigSource, Origin, Origins } from './config.ts'
 import { brokenAddress, knownNames, knownProvider, type Proposal, proposeProviders } from './known-providers.ts'
@@ -86,7 +87,7 @@ export function loadConfig(input: LoadInput): Loaded {
   const standing = shared.entries.get('default_provider')?.value
   const split = [envFile.settings, environment, agent, flags].map((layer) => splitModel(layer.entries, names, standing))
   const stated = overlay(shared.entries, ...split.map((layer) => layer.entries), envFile.backend.entries, backend.entries)
-  const entries = withModel(withFixture(withProviderDefaults(withKnownProviders(withStub(stated), input.env)), input))
+  const entries = withModel(inProviders(withProviderDefaults(withKnownProviders(withStub(stated), input.env)), input))
   const layers = [user, project, envFile.settings, envFile.backend, environment, agent, flags, backend]
   // Skip wrong model names when a backend overrides the provider, or when the program llm resolves the names itself.
   const hasOtherBackend = overlay(envFile.backend.entries, backend.entries).size > 0 || entries.get('tools.backend')?.value === 'llm'
@@ -175,27 +176,23 @@ function fromRead({ file, source, around, read }: FromRead): ReadLayer {
   return { ...fileLayer({ file, text: read.text, source, around }), file, notices }
 }
 
-/** Sets BRAIDCLAW_MOCK_FIXTURE as the fixture of every mock provider. */
-function withFixture(entries: Entries, { env, cwd }: LoadInput): Entries {
-  const fixture = env.BRAIDCLAW_MOCK_FIXTURE
-  if (!fixture) return entries
-  const origin = { source: 'environment', where: 'BRAIDCLAW_MOCK_FIXTURE' } as const
-  const mocks = providerNames(entries).filter((name) => kindOf(entries, name) === 'mock')
-  return overlay(entries, new Map(mocks.map((name) => [`providers.models.${name}.fixture`, { value: resolve(cwd, fixture), origin }])))
+/** Sets BRAIDCLAW_MOCK_FIXTURE and --effort in every provider whose kind has that row. */
+function inProviders(entries: Entries, { env: { BRAIDCLAW_MOCK_FIXTURE: fixture }, cwd, flags }: LoadInput): Entries {
+  const set = (key: string, value: string | undefined, origin: Origin) =>
+    providerNames(entries).flatMap((name): [string, ConfigEntry][] =>
+      value && rowsOfKind(kindOf(entries, name))?.[key] ? [[`${providerPrefix}${name}.${key}`, { value, origin }]] : [],
+    )
+  const fixtures = set('fixture', fixture && resolve(cwd, fixture), { source: 'environment', where: 'BRAIDCLAW_MOCK_FIXTURE' })
+  const rows = [...fixtures, ...set('effort', flags?.effort, { source: 'flag', where: '--effort' })]
+  return rows.length === 0 ? entries : overlay(entries, new Map(rows))
 }
 
 /** Sorts problems by file, each from top to bottom; problems without a line come last. */
 function inOrder(problems: readonly ConfigProblem[]): readonly ConfigProblem[] {
   const files = [...new Set(problems.map((problem) => problem.file))]
-  const rank = ({ file, line = Number.MAX_SAFE_INTEGER, column = 0 }: ConfigProblem): readonly number[] => {
-    return [line === Number.MAX_SAFE_INTEGER ? 1 : 0, files.indexOf(file), line, column]
-  }
-  return problems.toSorted(
-    (a, b) =>
-      rank(a)
-        .map((part, n) => part - (rank(b)[n] ?? 0))
-        .find((off) => off !== 0) ?? 0,
-  )
+  const isLast = ({ line }: ConfigProblem) => Number(line === undefined)
+  const inFile = ({ line = 0, column = 0 }: ConfigProblem) => line * 1e6 + column
+  return problems.toSorted((a, b) => isLast(a) - isLast(b) || files.indexOf(a.file) - files.indexOf(b.file) || inFile(a) - inFile(b))
 }
 
 function originsOf(entries: Entries): Origins {
@@ -302,9 +299,10 @@ export type Flags = {
   readonly logLevel?: string
   readonly toolEnv?: readonly string[]
   readonly proof?: 'require' | undefined
+  readonly effort?: (typeof efforts)[number] | undefined
 }
 
-const flagKeys: { readonly [flag in keyof Required<Flags>]: readonly [key: string, spelling: string] } = {
+const flagKeys: { readonly [flag in Exclude<keyof Flags, 'effort'>]: readonly [key: string, spelling: string] } = {
   workspace: ['workspace_dir', '--workspace'],
   provider: ['default_provider', '--provider'],
   model: ['default_model', '--model'],

@@ -1,6 +1,5 @@
 /** Provides a model over the network: one vendor's protocol with our timeouts, retries, limits, prices and failure codes. */
 
-import { nearest } from '../kit/text.ts'
 import type { FailureCode } from '../runtime/event.ts'
 import { type ChatRequest, type ChatResponse, type ModelChunk, type Provider, ProviderFailure } from '../runtime/port.ts'
 import { converse } from './chat/converse.ts'
@@ -11,7 +10,7 @@ import { unreadCutCall } from './wire/call-arguments.ts'
 import { startDeadline } from './wire/deadline.ts'
 import { type DialectRequest, type Exchange, openWire, type WireReply } from './wire/exchange.ts'
 import { libraryFailure, ownFailure } from './wire/failure-of-response.ts'
-import { baseUrlOf, defaults, keyHint, type ProviderDeps, pricesOf, vendors, type WireConfig } from './wire/provider-settings.ts'
+import { baseUrlOf, defaults, effortOf, keyHint, type ProviderDeps, pricesOf, vendors, type WireConfig } from './wire/provider-settings.ts'
 import { usageOf } from './wire/usage.ts'
 
 type Setup = { readonly name: string; readonly config: WireConfig; readonly deps: ProviderDeps }
@@ -46,7 +45,7 @@ export function createWired(setup: Setup): Provider {
       try {
         yield* withRetry({ provider: name, attempt, maxRetries, signal: deadline.signal, deps, together: lane !== undefined })
       } catch (error) {
-        throw error instanceof ProviderFailure && namesNoModel(error) ? await withModels(error, setup) : error
+        throw error instanceof ProviderFailure && error.code === 'bad_request' ? ((await deps.withModels?.(error)) ?? error) : error
       } finally {
         deadline.end()
       }
@@ -172,35 +171,21 @@ function isHttp(url: string): boolean {
 function failureFor(error: unknown, { name, config, request, deadline }: WireAttempt): ProviderFailure {
   const { code, message, detail } = libraryFailure(error, name)
   const model = request.model || config.model
+  const effort = code === 'bad_request' && /effort|reasoning|thinking/i.test(message) ? effortOf(request, config) : undefined
   const isToolless = request.tools.length > 0 && noTools.test(message)
-  const hint = `; to ask it without tools: braidclaw -m ${name}/${model} "…"; to see other models: braidclaw provider models ${name}`
-  const failure = new ProviderFailure(isToolless ? 'bad_request' : code, isToolless ? message + hint : message, { ...detail, model })
+  const hint = effort
+    ? `; effort = "${effort}" was sent: choose another level, or none at all (docs/models.md)`
+    : isToolless
+      ? `; to ask it without tools: braidclaw -m ${name}/${model} "…"; to see other models: braidclaw provider models ${name}`
+      : ''
+  const failure = new ProviderFailure(isToolless ? 'bad_request' : code, message + hint, { ...detail, model })
   const reason = deadline.signal.aborted ? ownFailure(deadline.signal.reason) : undefined
   return reason === undefined || (failure.detail.status !== undefined && reason.code === 'timeout') ? failure : reason
 }
 
 /** The words of servers whose model, or whose settings, take no tools. */
-const noTools =
+export const noTools =
   /\b(?:tools?|tool[ _](?:use|calls?|calling|choice)|function[ _]calling|functions?)\b.{0,30}(?:not|n't|un) ?(?:be )?(?:supported|available|enabled|allowed)|(?:not|n't) (?:support|accept|allow).{0,30}\b(?:tools?|functions?|tool_choice)\b|found that support tool|tools? param requires|enable-auto-tool-choice/i
-
-/** The words of servers that do not know the model. */
-const noModel =
-  /models?\b.{0,120}(?:not (?:found|exist|available|loaded|supported)|unknown|invalid|no such)|(?:unknown|invalid|no such|not a valid) models?\b|no models? loaded/i
-
-function namesNoModel({ code, message, detail: { status } }: ProviderFailure): boolean {
-  return code === 'bad_request' && !noTools.test(message) && (status === 404 ? /model/i : noModel).test(message)
-}
-
-/** Adds to the refusal of a model those that the server has, the most similar first. */
-async function withModels({ code, message, detail }: ProviderFailure, { name, deps }: Setup): Promise<ProviderFailure> {
-  const ids = (await deps.models?.()) ?? []
-  const near = nearest(detail.model ?? '', ids)
-  const [first, ...rest] = new Set([...(near === undefined ? [] : [near]), ...ids])
-  if (first === undefined) return new ProviderFailure(code, message, detail)
-  const more = rest.length > 7 ? ` and ${rest.length - 7} more (braidclaw provider models ${name})` : ''
-  const has = `the server has ${[first, ...rest.slice(0, 7)].join(', ')}${more}; to choose one: -m ${name}/${first}`
-  return new ProviderFailure(code, `${message}${near ? `; did you mean "${near}"?` : ''}; ${has}`, detail)
-}
 
 type RetryOptions = {
   readonly provider: string

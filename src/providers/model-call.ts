@@ -4,6 +4,7 @@ import type { JsonObject } from '../kit/json.ts'
 import type { Part } from '../runtime/event.ts'
 import type { Message, ModelChunk, Provider, ToolSpec } from '../runtime/port.ts'
 import { meteredProvider } from './metered.ts'
+import { assertUsable } from './usable-reply.ts'
 
 /** Pieces in their order of arrival. `done` is optional: the end of the generator also ends the reply. */
 export type ModelPiece =
@@ -43,4 +44,16 @@ export function modelCallProvider(modelCall: ModelCall): Provider {
     },
   }
   return meteredProvider(provider, { free: false })
+}
+
+/** Wraps a provider written by the caller; our own providers check their replies themselves. */
+export function withUsableReplies(provider: Provider): Provider {
+  return {
+    name: provider.name,
+    capabilities: () => provider.capabilities(),
+    async *chat(request, signal) {
+      for await (const chunk of provider.chat(request, signal))
+        yield chunk.type === 'done' ? { type: 'done', response: assertUsable(chunk.response) } : chunk
+    },
+  }
 }

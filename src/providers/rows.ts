@@ -27,7 +27,11 @@ export const factRows = {
   max_output_tokens: { type: 'whole', min: 1, max: 10_000_000, unit: 'tokens', about: 'The longest answer.' },
   ...prices,
   sees: { type: 'words', form: 'tool', about: 'What it can see, such as "text" and "image".' },
+  reasons: { type: 'boolean', about: 'Whether it reasons before it answers.' },
 } as const satisfies Rows
+
+/** How much a model reasons before it answers: the words of all vendors, from least to most. */
+export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 
 /** The rows of all providers that use HTTP. */
 export const wireRows = {
@@ -80,6 +84,12 @@ export const wireRows = {
     unit: 'of 2',
     absent: "the provider's own",
     about: 'How much chance there is in the answer.',
+  },
+  effort: {
+    type: 'choice',
+    values: efforts,
+    absent: "the provider's own",
+    about: 'How much it reasons before it answers (docs/models.md).',
   },
   ...prices,
 } as const satisfies Rows

@@ -1,6 +1,6 @@
 /** Refuses an unusable reply, so that no entrance mistakes it for an answer: a refusal, an empty reply, or a flood of calls. */
 
-import { type ChatResponse, type Provider, ProviderFailure } from '../runtime/port.ts'
+import { type ChatResponse, ProviderFailure } from '../runtime/port.ts'
 import { callOf } from '../runtime/request/think.ts'
 import { cut } from './wire/failure-of-response.ts'
 
@@ -32,18 +32,6 @@ export function assertNoWrittenCall({ parts, provider, model }: ChatResponse): v
   const says = `provider "${provider}" wrote a tool call as text, and nothing was run: its server does not read the calls of ${model}`
   const hint = `turn on tool calls at the server (of a Gemma: its dialect), or ask without tools: braidclaw -m ${provider}/${model} "…"`
   throw new ProviderFailure('bad_response', `${says}; ${hint} (${cut(text)})`, { provider })
-}
-
-/** Wraps a provider written by the caller; our own providers check their replies themselves. */
-export function withUsableReplies(provider: Provider): Provider {
-  return {
-    name: provider.name,
-    capabilities: () => provider.capabilities(),
-    async *chat(request, signal) {
-      for await (const chunk of provider.chat(request, signal))
-        yield chunk.type === 'done' ? { type: 'done', response: assertUsable(chunk.response) } : chunk
-    },
-  }
 }
 
 function refusal(provider: string, text: string): string {

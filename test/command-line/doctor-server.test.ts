@@ -199,7 +199,7 @@ test('cost: a limit of money without known prices, and a broken models.toml', as
 
 test('cost: facts that are older than a year', () => {
   const fact = (date: string) => ({ value: 1, origin: { name: 'the table', date } })
-  const known = { contextTokens: fact('2026-10-01'), maxOutputTokens: undefined, prices: undefined, sees: undefined }
+  const known = { contextTokens: fact('2026-10-01'), maxOutputTokens: undefined, prices: undefined, sees: undefined, reasons: undefined }
   expect(ageFindings('m', known, Date.parse('2027-09-30'))).toEqual([])
   expect(words([...ageFindings('m', known, Date.parse('2027-10-03'))])).toBe(
     'note\nwhat is known of m is of 2026-10-01, over a year ago; its prices may have changed\nupdate BraidClaw, or write the facts of today into models.toml (docs/cost.md)',

@@ -17,14 +17,14 @@ import { type TurnOptions, turn } from './run-turn.ts'
 import { createLineReader, type Repl } from './screen/line-reader.ts'
 import { type Completer, createScreen } from './screen/screen-editor.ts'
 import { footerOf } from './screen/usage-line.ts'
-import type { Slash } from './slash/contract.ts'
+import { effortLevels, type Slash } from './slash/contract.ts'
 import { slash, slashNames } from './slash/slash.ts'
 import { isTerminal } from './tty.ts'
 
 export type LoopOptions = Pick<ConversationOptions, 'acceptAltered' | 'sandbox'> & {
   readonly conversation: ConversationChoice
   readonly setup: CliSetup
-  /** The command-line settings that `/model` keeps. */
+  /** The command-line settings that `/model`, `/effort` and `/auto` keep. */
   readonly settings: Flags
   readonly activeAgent?: ActiveAgent
   /** The pictures of the first message. */
@@ -46,7 +46,10 @@ export function createTerminalChannel(options: LoopOptions): AttendedChannel {
       const mentions = mentionCompleter(async () => (await state.current?.conversation.tools())?.files)
       const complete: Completer = async (line, cursor) => {
         const begun = line.slice(0, cursor)
-        const commands = [...slashNames, ...(state.own ?? [])].filter((command) => begun.startsWith('/') && command.startsWith(begun))
+        const levels = begun.startsWith('/effort ') ? effortLevels.map((level) => `/effort ${level}`) : []
+        const commands = [...slashNames, ...(state.own ?? []), ...levels].filter(
+          (command) => begun.startsWith('/') && command.startsWith(begun),
+        )
         return commands.length > 0 ? { from: 0, words: commands } : mentions(line, cursor)
       }
       const { env, status } = context

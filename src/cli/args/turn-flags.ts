@@ -5,6 +5,7 @@ import type { OutputFormat } from '../../channels/terminal/render.ts'
 import { stdinKind } from '../../channels/terminal/tty.ts'
 import type { ConversationRequest, Setup } from '../../host/api.ts'
 import { FailureError } from '../../host/failure.ts'
+import { efforts } from '../../providers/rows.ts'
 import type { Picture } from '../../runtime/port.ts'
 import { usageError } from '../exit.ts'
 import type { Flags, Given } from './command.ts'
@@ -131,6 +132,7 @@ export const serverFlags = {
 export const turnFlags = {
   ...workspaceFlag,
   ...modelFlag,
+  effort: { type: 'choice', values: efforts, about: 'How much the model reasons before it answers (docs/models.md)' },
   ...agentFlag,
   ...autonomyFlag,
   ...roundsFlag,

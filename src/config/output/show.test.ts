@@ -88,6 +88,7 @@ max_retries = 4
 max_output_tokens = 25
 context_tokens = 2600
 temperature = 0.5
+effort = "xhigh"
 price_input = 1.5
 price_output = 2.5
 price_cached = 3.5

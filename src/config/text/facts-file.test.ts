@@ -48,7 +48,7 @@ test('a missing file says nothing of any model', () => {
 
 test('a model is found by its provider and its exact name', () => {
   const file = read(
-    '[near."m-1.5"]\ncontext_tokens = 50_000\nmax_output_tokens = 4096\nprice_input = 3\nprice_output = 15.5\nprice_cached = 0.3\nsees = ["text", "image"]\n',
+    '[near."m-1.5"]\ncontext_tokens = 50_000\nmax_output_tokens = 4096\nprice_input = 3\nprice_output = 15.5\nprice_cached = 0.3\nsees = ["text", "image"]\nreasons = false\n',
   )
   expect(file.problems).toEqual([])
   expect(file.find('near', 'm-1.5')).toEqual({
@@ -56,6 +56,7 @@ test('a model is found by its provider and its exact name', () => {
     maxOutputTokens: 4096,
     prices: { input: 3, output: 15.5, cached: 0.3, cacheWrite: undefined },
     sees: ['text', 'image'],
+    reasons: false,
   })
   expect(file.find('near', 'm-1')).toBeUndefined()
   expect(file.find('other', 'm-1.5')).toBeUndefined()

@@ -66,7 +66,8 @@ function entryOf({ provider, model, raw }: { provider: string; model: string; ra
   const priced = Object.keys(raw).filter((key) => key.startsWith('price_'))
   if (priced.length > 0 && !(priced.includes('price_input') && priced.includes('price_output')))
     blame(table, 'price_input and price_output belong together; give both')
-  return [{ provider, model, facts: factsOf(numbers, words) }]
+  const reasons = typeof raw.reasons === 'boolean' ? { reasons: raw.reasons } : {}
+  return [{ provider, model, facts: { ...factsOf(numbers, words), ...reasons } }]
 }
 
 function factsOf(numbers: ReadonlyMap<string, number>, sees: readonly string[]): ModelFacts {

@@ -2,8 +2,11 @@
 
 import { isWireProvider, reachableProviders, type WireProvider } from '../../config/config.ts'
 import { sleep } from '../../kit/abort.ts'
+import { nearest } from '../../kit/text.ts'
+import { noTools } from '../../providers/http-provider.ts'
 import { listModels, type Models, type ServerModel } from '../../providers/probe-provider.ts'
 import { baseUrlOf } from '../../providers/wire/provider-settings.ts'
+import { ProviderFailure } from '../../runtime/port.ts'
 import { createProviderFetch } from '../../workspace/net/provider-fetch.ts'
 import type { Setup } from '../api.ts'
 import { FailureError } from '../failure.ts'
@@ -30,6 +33,28 @@ export function ranked(models: readonly ServerModel[], usual: string): readonly 
 export async function idsOf(around: Around, server: Server): Promise<readonly string[]> {
   const found = await modelsOf(around, { ...server, totalTimeoutS: 5 })
   return found.ok ? found.models.flatMap(({ id, isChat }) => (isChat ? [id] : [])).sort() : []
+}
+
+/** The words of servers that do not know the model. */
+const noModel =
+  /models?\b.{0,120}(?:not (?:found|exist|available|loaded|supported)|unknown|invalid|no such)|(?:unknown|invalid|no such|not a valid) models?\b|no models? loaded/i
+
+function namesNoModel({ code, message, detail: { status } }: ProviderFailure): boolean {
+  const isOther = noTools.test(message) || /; effort = "/.test(message)
+  return code === 'bad_request' && !isOther && (status === 404 ? /model/i : noModel).test(message)
+}
+
+/** Adds to the refusal of a model those that the server has, the most similar first; returns another refusal as it is. */
+export async function withModels(refusal: ProviderFailure, around: Around, server: Server): Promise<ProviderFailure> {
+  if (!namesNoModel(refusal)) return refusal
+  const [{ code, message, detail }, { name }] = [refusal, server]
+  const ids = await idsOf(around, server)
+  const near = nearest(detail.model ?? '', ids)
+  const [first, ...rest] = new Set([...(near === undefined ? [] : [near]), ...ids])
+  if (first === undefined) return new ProviderFailure(code, message, detail)
+  const more = rest.length > 7 ? ` and ${rest.length - 7} more (braidclaw provider models ${name})` : ''
+  const has = `the server has ${[first, ...rest.slice(0, 7)].join(', ')}${more}; to choose one: -m ${name}/${first}`
+  return new ProviderFailure(code, `${message}${near ? `; did you mean "${near}"?` : ''}; ${has}`, detail)
 }
 
 /**

@@ -60,15 +60,16 @@ type Connecting = Connected & { readonly shared: SharedProviders }
 async function connect(setup: Connecting, name: string, made: ProvidersByName): Promise<Provider> {
   const found = providerNamed(setup.config, name)
   if (!found) throw new ProviderFailure('bad_request', `no provider "${name}" in [providers.models]`)
-  const { settings, longestAnswer, sees } = isWireProvider(found) ? await informed(setup, found) : { settings: found }
+  const wired = isWireProvider(found) ? found : undefined
+  const { settings, longestAnswer, sees } = wired ? await informed(setup, wired) : { settings: found }
   return createProvider(settings, {
     longestAnswer,
     sees,
     fetch:
       found.kind === 'plugin'
         ? await setup.shared.plugin(setup, found.plugin)
-        : isWireProvider(found) && found.baseUrl
-          ? createProviderFetch({ baseUrl: found.baseUrl })
+        : wired?.baseUrl
+          ? createProviderFetch({ baseUrl: wired.baseUrl })
           : vendorFetch,
     log: setup.log,
     sleep: sleep,
@@ -79,12 +80,8 @@ async function connect(setup: Connecting, name: string, made: ProvidersByName): 
     baseDir: setup.context.cwd,
     count: () => countStub(setup),
     brain: setup.shared.brain,
-    ...(isWireProvider(found)
-      ? {
-          lane: setup.shared.lane(keyOf(found, setup.context.env)),
-          ...(found.kind === 'plugin' ? {} : { models: async () => (await finder()).idsOf(setup, found) }),
-        }
-      : {}),
+    lane: wired && setup.shared.lane(keyOf(wired, setup.context.env)),
+    withModels: async (refusal) => (wired && wired.kind !== 'plugin' ? (await finder()).withModels(refusal, setup, wired) : refusal),
     provider: (other) => once(made, other, () => connect(setup, other, made)),
   })
 }
@@ -125,7 +122,9 @@ export function createSharedProviders() {
     },
     /** Returns what asks the processes of a plugin. */
     plugin: (setup: Connected, name: string): Promise<Fetch> =>
-      once(plugins, `${name} ${setup.config.workspaceDir}`, () => pluginFetchOf(setup, name, closed.signal)),
+      once(plugins, `${name} ${setup.config.workspaceDir}`, async () =>
+        (await import('../toolset/guests/plugins/plugin-model.ts')).createPluginFetch(setup, name, closed.signal),
+      ),
     /** Ends the processes of plugins. */
     close: () => closed.abort(),
   }
@@ -134,15 +133,6 @@ export function createSharedProviders() {
 function keyOf(found: WireProvider, env: Environment): string {
   const address = found.kind === 'plugin' ? found.plugin : found.baseUrl
   return JSON.stringify([found.kind, address ?? '', env[found.apiKeyEnv ?? ''] ?? ''])
-}
-
-async function pluginFetchOf(setup: Connected, name: string, closed: AbortSignal): Promise<Fetch> {
-  if (!isSetup(setup)) throw new ProviderFailure('bad_request', `plugin ${name} answers only with a configuration that is loaded whole`)
-  return (await import('../toolset/guests/plugins/plugin-model.ts')).createPluginFetch(setup, name, closed)
-}
-
-function isSetup(setup: Connected): setup is Connected & Setup {
-  return setup.redactor !== undefined
 }
 
 /** Keeps the FIFOs open as long as the process runs, so that a late answer finds its reader. */
@@ -161,7 +151,10 @@ async function informed({ config, context, log }: Connecting, found: WireProvide
   const model = modelOf(config, found)
   const known = await factsOf(found, model, await factsFileOf(context.home))
   if (config.limits.maxRunUsd !== undefined && !hasPrices(known)) log('warn', unpriced(found.name, model))
-  return { settings: withFacts(found, known), longestAnswer: known.maxOutputTokens?.value, sees: known.sees?.value }
+  const effort = known.reasons?.value === false ? undefined : found.effort
+  if (effort !== found.effort)
+    log('warn', `effort is not sent: ${model} does not reason; if it does, set reasons in models.toml (docs/cost.md)`)
+  return { settings: { ...withFacts(found, known), effort }, longestAnswer: known.maxOutputTokens?.value, sees: known.sees?.value }
 }
 
 /** Warns about a limit that cannot be enforced, because it would look effective. */

@@ -17,7 +17,7 @@ import { picturesOf } from '../sent-messages.ts'
 import { idMaker, portableName } from '../wire/call-arguments.ts'
 import type { DialectRequest, Exchange } from '../wire/exchange.ts'
 import { cut } from '../wire/failure-of-response.ts'
-import type { WireConfig, WireKind } from '../wire/provider-settings.ts'
+import { effortOf, type WireConfig, type WireKind } from '../wire/provider-settings.ts'
 import type { Body } from '../wire/reply-body.ts'
 import { type Assembly, startAssembly } from './library-reply.ts'
 import { type Repair, repairedPieces, repairMessages, repairResponses } from './repair.ts'
@@ -28,7 +28,7 @@ export async function converseThrough(kind: LibraryKind, talk: DialectRequest): 
   const library = await load(kind, talk, line)
   const model = request.model || config.model
   const assembly = startAssembly({ provider: name, model, maxBytes, newId: idMaker(request.messages), log: deps.log })
-  const options = callOptions({ request, config, marks: libraries[kind].marks, signal: deadline.signal })
+  const options = callOptions({ request, config, kind, signal: deadline.signal })
   const started = config.stream === false ? undefined : await orUndefined(library.doStream(options), line.hasDocument)
   if (started === undefined) return wholeAnswer(assembly, await library.doGenerate(options))
   return { next: readStream(assembly, started.stream), reply: assembly.result }
@@ -122,8 +122,12 @@ function wholeAnswer(assembly: Assembly, { content, response, finishReason, usag
 
 type LibraryKind = Exclude<WireKind, 'openai-compatible' | 'plugin'>
 
+type Effort = NonNullable<WireConfig['effort']>
+
 type Library = {
   readonly marks: Marks
+  /** Returns the vendor's options for a model that may answer with `most` tokens, and how many of these it may think with, if that is sent. */
+  effort(level: Effort, model: string, most: number): { readonly options: JsonObject; readonly thinks?: number }
   /** Identifies an event with plain text in this protocol. */
   readonly delta: Delta
   /** Creates a repairer of the server's events for the library; each reply needs its own. */
@@ -140,7 +144,8 @@ type Library = {
 export const libraries: { readonly [kind in LibraryKind]: Library } = {
   anthropic: {
     // Eager tool streaming would trade valid arguments for speed.
-    marks: { call: { anthropic: { toolStreaming: false } }, prefixEnd: { anthropic: { cacheControl: { type: 'ephemeral' } } } },
+    marks: { call: { toolStreaming: false }, prefixEnd: { anthropic: { cacheControl: { type: 'ephemeral' } } } },
+    effort: thinkingOf,
     delta: { within: '"type":"text_delta"', key: '"text":"' },
     repair: repairMessages,
     async model({ baseURL, apiKey, model, fetch }) {
@@ -150,7 +155,9 @@ export const libraries: { readonly [kind in LibraryKind]: Library } = {
   },
   openai: {
     // The vendor stores nothing: reasoning arrives encrypted, and we send it again.
-    marks: { call: { openai: { store: false } } },
+    marks: { call: { store: false } },
+    // The library leaves the level out for a model that it does not know, and asks for summaries, which the vendor refuses to many accounts.
+    effort: (reasoningEffort) => ({ options: { reasoningEffort, reasoningSummary: null, forceReasoning: true } }),
     delta: { within: '"type":"response.output_text.delta"', key: '"delta":"' },
     repair: repairResponses,
     async model({ baseURL, apiKey, model, fetch }) {
@@ -160,24 +167,46 @@ export const libraries: { readonly [kind in LibraryKind]: Library } = {
   },
 }
 
+/** Matches the models of Anthropic that think within a number of tokens; newer ones decide themselves, by the effort. */
+const budgeted = /claude-(?:\d|(?:opus|sonnet|haiku)-4(?:[-.][0-5])?(?:$|[-@]\D|[-@]\d{8}))/
+
+/** The part of an answer that is for thinking. */
+const shares: { readonly [level in Effort]: number } = { none: 0, minimal: 0.05, low: 0.1, medium: 0.3, high: 0.6, xhigh: 0.8, max: 0.9 }
+
+/** The vendor takes at least 1,024 tokens for thinking, so an answer of less than twice that has none. */
+function thinkingOf(level: Effort, model: string, most: number): ReturnType<Library['effort']> {
+  if (level === 'none') return { options: { thinking: { type: 'disabled' } } }
+  if (model.includes('claude-') && !budgeted.test(model))
+    return { options: { thinking: { type: 'adaptive', display: 'summarized' }, effort: level === 'minimal' ? 'low' : level } }
+  if (most < 2048) return { options: {} }
+  const thinks = Math.min(31_999, Math.max(1024, Math.floor(most * shares[level])))
+  return { options: { thinking: { type: 'enabled', budgetTokens: thinks } }, thinks }
+}
+
 type Namespaced = { [provider: string]: JsonObject }
 
-/** Vendor-specific options besides the prompt; they go into `providerOptions`. */
+/** Vendor-specific options besides the prompt; they go into `providerOptions`, `call` under the name of the vendor. */
 type Marks = {
-  readonly call?: Namespaced
+  readonly call: JsonObject
   /** Ends a prefix that the vendor is to cache. A request has at most four of these, which is all that the vendor takes. */
   readonly prefixEnd?: Namespaced
 }
 
 /** Translates our request for the vendor libraries, with a prefix (tools, system, messages) that does not change within a run. */
-function callOptions(at: { request: ChatRequest; config: WireConfig; marks: Marks; signal: AbortSignal }): LanguageModelV4CallOptions {
-  const { request, config, marks } = at
+function callOptions(at: { request: ChatRequest; config: WireConfig; kind: LibraryKind; signal: AbortSignal }): LanguageModelV4CallOptions {
+  const { request, config, kind } = at
+  const { marks, effort } = libraries[kind]
+  const level = effortOf(request, config)
+  const limit = request.maxOutputTokens ?? config.maxOutputTokens
+  const most = limit ?? config.longestAnswer ?? 32_000
+  const { options, thinks } = level ? effort(level, request.model || config.model, most) : {}
   return {
     prompt: [...systemMessage(request.systemPrompt, marks), ...conversation(request.messages, marks)],
     tools: toolsOf(request.tools, marks),
     temperature: request.temperature ?? config.temperature,
-    maxOutputTokens: request.maxOutputTokens ?? config.maxOutputTokens,
-    providerOptions: marks.call,
+    // The library adds what is for thinking to the limit.
+    maxOutputTokens: thinks ? most - thinks : limit,
+    providerOptions: { [kind]: { ...marks.call, ...options } },
     abortSignal: at.signal,
   }
 }

@@ -7,7 +7,7 @@ import { type ChatRequest, type Message, ProviderFailure, type ToolSpec } from '
 import { picturesOf, withoutPictures, withPicturesAfterResults } from '../sent-messages.ts'
 import { idMaker, portableName } from '../wire/call-arguments.ts'
 import type { DialectRequest, Exchange } from '../wire/exchange.ts'
-import { type ProviderDeps, vendors, type WireConfig } from '../wire/provider-settings.ts'
+import { effortOf, type ProviderDeps, vendors, type WireConfig } from '../wire/provider-settings.ts'
 import type { Body } from '../wire/reply-body.ts'
 import { type ReplyReader, startReply } from './chat-reply.ts'
 import { keepAlives, readEvents, unreadable } from './events.ts'
@@ -156,6 +156,7 @@ export function chatBody(request: ChatRequest, config: WireConfig, quirks: Reado
     model: request.model || config.model,
     [quirks.has('max_tokens') ? 'max_completion_tokens' : 'max_tokens']: request.maxOutputTokens ?? config.maxOutputTokens,
     temperature: request.temperature ?? config.temperature,
+    reasoning_effort: effortOf(request, config),
     messages: [...systemMessage(request.systemPrompt), ...spoken.flatMap(messageOf)],
     tools: toolsOf(request.tools),
     ...(config.stream === false

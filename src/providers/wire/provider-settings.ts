@@ -1,7 +1,7 @@
 /** Defines the settings and the dependencies of a provider that uses HTTP, and how the three protocols differ before a request. */
 
 import type { Values } from '../../kit/settings.ts'
-import type { Log } from '../../runtime/port.ts'
+import type { ChatRequest, Log, ProviderFailure } from '../../runtime/port.ts'
 import { type prices, wireRows } from '../rows.ts'
 import type { Prices } from './facts/model-facts.ts'
 import type { Lane } from './lane.ts'
@@ -26,6 +26,11 @@ export function pricesOf({ priceInput, priceOutput, priceCached, priceCacheWrite
   return { input: priceInput, output: priceOutput, cached: priceCached, cacheWrite: priceCacheWrite }
 }
 
+/** A summary or a judgement, which sets a hint or a temperature, is short: it reasons as much as the vendor thinks right. */
+export function effortOf({ metadata, temperature }: ChatRequest, { effort }: WireConfig): WireConfig['effort'] {
+  return metadata === undefined && temperature === undefined ? effort : undefined
+}
+
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 export type ProviderDeps = {
@@ -36,8 +41,8 @@ export type ProviderDeps = {
   random(): number
   /** Shared by all users of the same provider with the same key; absent when there is no other user. */
   readonly lane?: Lane
-  /** Asks the server for the names of its models that can chat; empty when it does not say. */
-  models?(): Promise<readonly string[]>
+  /** Adds to the refusal of a model those that the server has; returns another refusal as it is. */
+  withModels?(refusal: ProviderFailure): Promise<ProviderFailure>
   now(): number
   /** Measures durations with a clock that nobody can set, in milliseconds; absent: the clock of the process. */
   monotonic?(): number

@@ -1,6 +1,7 @@
-/** Answers the commands that few conversations use: /context, /compact, /cost, /model and /wiggum. */
+/** Answers the commands that few conversations use: /context, /compact, /cost, /model, /effort and /wiggum. */
 
-import { isWireProvider } from '../../../config/config.ts'
+import { isWireProvider, reachableProviders } from '../../../config/config.ts'
+import { factsFileOf, factsOf } from '../../../host/access/cost/model-facts.ts'
 import { missingKey, modelOf } from '../../../host/setup/answering-provider.ts'
 import { idsOf } from '../../../host/setup/found-models.ts'
 import { within } from '../../../kit/abort.ts'
@@ -13,12 +14,13 @@ import type { Spend } from '../../../memory/spend/spend.ts'
 import { tellOnStderr } from '../audience.ts'
 import { usageLine } from '../screen/usage-line.ts'
 import { onInterrupt } from '../signals.ts'
-import type { Slash } from './contract.ts'
+import { effortLevels, type Slash } from './contract.ts'
 import { readWiggumLine, wiggumTurn } from './wiggum-turn.ts'
 
 export const furtherAnswers = {
   '/wiggum': wiggum,
   '/model': changeModel,
+  '/effort': changeEffort,
   '/context': contextReport,
   '/cost': costReport,
   '/compact': (typed: Slash, argument: string) => compactNow(typed, argument.replace(/^keep\b\s*/, '')),
@@ -105,6 +107,20 @@ async function changeModel({ conversation, replace, setup }: Slash, words: strin
   const rows = found.length < 2 ? [] : found.slice(0, shown).map((each) => `  ${visible(each)}\n`)
   const more = found.length > shown ? `  … and ${grouped(found.length - shown)} more: /model WORDS\n` : ''
   return `${words === '' ? `${conversation.model}\n` : ''}${rows.join('')}${more}`
+}
+
+/** Sets how much the model reasons, from the next turn on; `default` is what the configuration says. Alone, it shows the present level. */
+async function changeEffort({ conversation: { model }, replace, setup: { config, context } }: Slash, word: string): Promise<string> {
+  const [names, level] = [effortLevels.join(', '), effortLevels.find((each) => each === word)]
+  if (word !== '' && !level) return `no level ${quote(word)}${didYouMean(word, effortLevels) || `; there are: ${names}`}\n`
+  const asked = reachableProviders(config, config.defaultProvider).filter(isWireProvider)
+  const file = await factsFileOf(context.home)
+  const facts = await Promise.all(asked.map((each) => factsOf(each, modelOf(config, each), file)))
+  if (level !== 'default' && facts.every(({ reasons }) => reasons?.value === false))
+    return `${visible(model)} takes no effort: it is known not to reason (docs/models.md)\n`
+  if (!level) return `effort: ${asked[0]?.effort ?? "the provider's own"}; /effort LEVEL sets it: ${names}\n`
+  await replace({ effort: level === 'default' ? undefined : level })
+  return `effort: ${level === 'default' ? 'as configured' : level}, from the next turn on\n`
 }
 
 const shown = 20

@@ -36,6 +36,7 @@ const groups: { readonly [title: string]: readonly SlashRow[] } = {
   ],
   'Model and permissions': [
     ['/model [PROVIDER/MODEL]', 'switch to another model; alone, list them'],
+    ['/effort [LEVEL|default]', 'set how much it reasons; alone, show it'],
     ['/auto [on|off]', 'run commands and apply harmless changes without asking'],
     ['/policy', 'autonomy and workspace boundary'],
     ['/tools', 'list the active tools'],
@@ -98,6 +99,7 @@ const answers: { readonly [command: string]: SlashAnswer } = {
   '/policy': async ({ conversation }) => policyLines((await conversation.tools()).policy),
   '/auto': auto,
   '/model': further('/model'),
+  '/effort': further('/effort'),
   '/context': further('/context'),
   '/compact': further('/compact'),
   '/cost': further('/cost'),

@@ -157,7 +157,7 @@ function one(providers: readonly WireProvider[], wanted: string): ModelChoice {
 }
 
 function linesOf(known: KnownFacts): string[] {
-  const { contextTokens, maxOutputTokens, prices, sees } = known
+  const { contextTokens, maxOutputTokens, prices, sees, reasons } = known
   return [
     line('context window', contextTokens, (tokens) => `${tokens.toLocaleString('en')} tokens`),
     line('longest answer', maxOutputTokens, (tokens) => `${tokens.toLocaleString('en')} tokens`),
@@ -169,6 +169,7 @@ function linesOf(known: KnownFacts): string[] {
         )
       : 'price: unknown, so that no limit of money can hold',
     line('sees', sees, (kinds) => kinds.join(', ')),
+    line('reasons', reasons, (value) => (value ? 'yes' : 'no')),
   ]
 }
 

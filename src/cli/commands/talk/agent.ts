@@ -131,8 +131,8 @@ export const agent = command({
 })
 
 async function forControlPlane(context: CliContext, given: AgentFlags): Promise<void> {
-  if (names(given, ['message', 'continue', 'continueTurn', 'resume', 'attempts']))
-    throw usageError('--control takes its tasks from the control plane; leave out -m, -c, --resume and --attempts')
+  if (names(given, ['message', 'continue', 'continueTurn', 'resume', 'attempts', 'effort']))
+    throw usageError('--control takes its tasks from the control plane; leave out -m, -c, --resume, --effort and --attempts')
   const { workFor } = await import('../control/worker-command.ts')
   const { agent, role, workspace, model, autonomy, approveAllMedium } = given
   await workFor(context, { agent, role, workspace, model, autonomy, approveAllMedium, runner: 'own' })
@@ -186,8 +186,8 @@ async function oneTurn({ setup, flags, confiner, activeAgent }: Talk, prompt?: s
 async function converse({ setup, flags, confiner, activeAgent }: Talk): Promise<void> {
   const { createTerminalChannel } = await import('../../../channels/terminal/conversation-loop.ts')
   if (formatOf(flags) !== 'text') throw usageError('a conversation is text; for JSON pass a message with -m')
-  const { workspace, agent, autonomy, maxTurns, approveAllMedium, plain } = flags
-  const settings = { workspace, agent, autonomy, maxTurns, approveAllMedium }
+  const { workspace, effort, agent, autonomy, maxTurns, approveAllMedium, plain } = flags
+  const settings = { workspace, effort, agent, autonomy, maxTurns, approveAllMedium }
   const conversation = conversationOf(flags, activeAgent?.session)
   const pictures = await imagesOf(setup, flags.image ?? [])
   const channel = createTerminalChannel({ setup, plain, settings, conversation, ...acceptance(flags), activeAgent, pictures })

@@ -92,8 +92,8 @@ export function pictureIn(name: string, bytes: Uint8Array): Uint8Array {
 }
 
 /** The settings of a provider that are options of its model, and what other programs call them. */
-const optionNames = 'temperature max_output_tokens total_timeout_s idle_timeout_s max_retries context_tokens stream'.split(' ')
-const otherNames = new Map(Object.entries({ max_tokens: 'max_output_tokens', timeout: 'total_timeout_s' }))
+const optionNames = 'temperature effort max_output_tokens total_timeout_s idle_timeout_s max_retries context_tokens stream'.split(' ')
+const otherNames = new Map(Object.entries({ max_tokens: 'max_output_tokens', reasoning_effort: 'effort', timeout: 'total_timeout_s' }))
 
 /** Sets the options in every provider that may answer. @throws CliExit 2 for an option that none of them has, and for a wrong value */
 function withModelOptions(setup: CliSetup, options: { readonly [name: string]: string }): CliSetup {

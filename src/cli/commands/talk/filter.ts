@@ -143,7 +143,7 @@ function noteNewSession({ setup, flags, agentProfile }: Asking, { id, workspace 
 function oddWithBackend(flags: FilterFlags): string | undefined {
   if (flags.continue) return '-c'
   if (flags.resume !== undefined) return '--resume'
-  const form = (['schema', 'extract', 'extractLast', 'option', 'usage'] as const).find((name) => flags[name] !== undefined)
+  const form = (['schema', 'extract', 'extractLast', 'option', 'effort', 'usage'] as const).find((name) => flags[name] !== undefined)
   if (form !== undefined) return spelled(form)
   return flags.json || (flags.outputFormat ?? 'text') !== 'text' ? '--json' : undefined
 }

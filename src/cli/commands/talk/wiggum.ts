@@ -72,8 +72,8 @@ async function take(loaded: CliSetup, given: AgentFlags, work: WiggumTurn['work'
   if (code !== 0) throw new CliExit(code)
 }
 
-function settingsOf({ workspace, model, agent, autonomy, maxTurns, approveAllMedium }: AgentFlags) {
-  return { workspace, model, agent, autonomy, maxTurns, approveAllMedium }
+function settingsOf({ workspace, model, effort, agent, autonomy, maxTurns, approveAllMedium }: AgentFlags) {
+  return { workspace, model, effort, agent, autonomy, maxTurns, approveAllMedium }
 }
 
 /** Uses the checks of the project where none is given. */

@@ -22,7 +22,7 @@ const known = async (found: WireProvider, model = found.model) => factsOf(found,
 
 describe('what is not known', () => {
   test('stays unknown: another address, another model, half a price', async () => {
-    const none = { contextTokens: undefined, maxOutputTokens: undefined, prices: undefined, sees: undefined }
+    const none = { contextTokens: undefined, maxOutputTokens: undefined, prices: undefined, sees: undefined, reasons: undefined }
     expect(await known({ ...openai, baseUrl: 'https://proxy.example.org/v1' })).toEqual(none)
     expect(await known(openai, 'gpt-4o-of-nobody')).toEqual(none)
     expect(hasPrices(await known({ ...openai, priceInput: 3 }))).toBe(false)

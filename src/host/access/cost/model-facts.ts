@@ -19,6 +19,7 @@ export type KnownFacts = {
   readonly maxOutputTokens: Fact<number> | undefined
   readonly prices: Fact<Prices> | undefined
   readonly sees: Fact<readonly string[]> | undefined
+  readonly reasons: Fact<boolean> | undefined
 }
 
 type FactsSource = { readonly facts: ModelFacts; readonly origin: FactsOrigin }
@@ -47,6 +48,7 @@ export async function factsOf(found: WireProvider, model: string, file: Pick<Fac
     maxOutputTokens: first(sources, 'maxOutputTokens'),
     prices: first(sources, 'prices'),
     sees: first(sources, 'sees'),
+    reasons: first(sources, 'reasons'),
   }
 }
 

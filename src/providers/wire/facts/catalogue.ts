@@ -1,6 +1,7 @@
 /**
  * Lists what is known of the models of some vendors; `scripts/model-facts.ts` writes this file. A line is: id, context window, longest
- * answer, US dollars per million tokens in, out, read from the cache, written to the cache, and what the model sees; "-" is unknown.
+ * answer, US dollars per million tokens in, out, read from the cache, written to the cache, what the model sees, and whether it reasons;
+ * "-" is unknown.
  */
 
 /** When the source was published, and which it is. */
@@ -8,683 +9,683 @@ export const catalogueSource = { date: '2026-05-08', name: '@mariozechner/pi-ai 
 
 export const catalogue: { readonly [vendor: string]: string } = {
   openai: `
-gpt-4 8192 8192 30 60 - - text
-gpt-4-turbo 128000 4096 10 30 - - text+image
-gpt-4.1 1047576 32768 2 8 0.5 - text+image
-gpt-4.1-mini 1047576 32768 0.4 1.6 0.1 - text+image
-gpt-4.1-nano 1047576 32768 0.1 0.4 0.03 - text+image
-gpt-4o 128000 16384 2.5 10 1.25 - text+image
-gpt-4o-2024-05-13 128000 4096 5 15 - - text+image
-gpt-4o-2024-08-06 128000 16384 2.5 10 1.25 - text+image
-gpt-4o-2024-11-20 128000 16384 2.5 10 1.25 - text+image
-gpt-4o-mini 128000 16384 0.15 0.6 0.08 - text+image
-gpt-5 400000 128000 1.25 10 0.125 - text+image
-gpt-5-chat-latest 128000 16384 1.25 10 0.125 - text+image
-gpt-5-codex 400000 128000 1.25 10 0.125 - text+image
-gpt-5-mini 400000 128000 0.25 2 0.025 - text+image
-gpt-5-nano 400000 128000 0.05 0.4 0.005 - text+image
-gpt-5-pro 400000 272000 15 120 - - text+image
-gpt-5.1 400000 128000 1.25 10 0.13 - text+image
-gpt-5.1-chat-latest 128000 16384 1.25 10 0.125 - text+image
-gpt-5.1-codex 400000 128000 1.25 10 0.125 - text+image
-gpt-5.1-codex-max 400000 128000 1.25 10 0.125 - text+image
-gpt-5.1-codex-mini 400000 128000 0.25 2 0.025 - text+image
-gpt-5.2 400000 128000 1.75 14 0.175 - text+image
-gpt-5.2-chat-latest 128000 16384 1.75 14 0.175 - text+image
-gpt-5.2-codex 400000 128000 1.75 14 0.175 - text+image
-gpt-5.2-pro 400000 128000 21 168 - - text+image
-gpt-5.3-chat-latest 128000 16384 1.75 14 0.175 - text+image
-gpt-5.3-codex 400000 128000 1.75 14 0.175 - text+image
-gpt-5.3-codex-spark 128000 32000 1.75 14 0.175 - text+image
-gpt-5.4 272000 128000 2.5 15 0.25 - text+image
-gpt-5.4-mini 400000 128000 0.75 4.5 0.075 - text+image
-gpt-5.4-nano 400000 128000 0.2 1.25 0.02 - text+image
-gpt-5.4-pro 1050000 128000 30 180 - - text+image
-gpt-5.5 272000 128000 5 30 0.5 - text+image
-gpt-5.5-pro 1050000 128000 30 180 - - text+image
-o1 200000 100000 15 60 7.5 - text+image
-o1-pro 200000 100000 150 600 - - text+image
-o3 200000 100000 2 8 0.5 - text+image
-o3-deep-research 200000 100000 10 40 2.5 - text+image
-o3-mini 200000 100000 1.1 4.4 0.55 - text
-o3-pro 200000 100000 20 80 - - text+image
-o4-mini 200000 100000 1.1 4.4 0.28 - text+image
-o4-mini-deep-research 200000 100000 2 8 0.5 - text+image
+gpt-4 8192 8192 30 60 - - text no
+gpt-4-turbo 128000 4096 10 30 - - text+image no
+gpt-4.1 1047576 32768 2 8 0.5 - text+image no
+gpt-4.1-mini 1047576 32768 0.4 1.6 0.1 - text+image no
+gpt-4.1-nano 1047576 32768 0.1 0.4 0.03 - text+image no
+gpt-4o 128000 16384 2.5 10 1.25 - text+image no
+gpt-4o-2024-05-13 128000 4096 5 15 - - text+image no
+gpt-4o-2024-08-06 128000 16384 2.5 10 1.25 - text+image no
+gpt-4o-2024-11-20 128000 16384 2.5 10 1.25 - text+image no
+gpt-4o-mini 128000 16384 0.15 0.6 0.08 - text+image no
+gpt-5 400000 128000 1.25 10 0.125 - text+image yes
+gpt-5-chat-latest 128000 16384 1.25 10 0.125 - text+image no
+gpt-5-codex 400000 128000 1.25 10 0.125 - text+image yes
+gpt-5-mini 400000 128000 0.25 2 0.025 - text+image yes
+gpt-5-nano 400000 128000 0.05 0.4 0.005 - text+image yes
+gpt-5-pro 400000 272000 15 120 - - text+image yes
+gpt-5.1 400000 128000 1.25 10 0.13 - text+image yes
+gpt-5.1-chat-latest 128000 16384 1.25 10 0.125 - text+image yes
+gpt-5.1-codex 400000 128000 1.25 10 0.125 - text+image yes
+gpt-5.1-codex-max 400000 128000 1.25 10 0.125 - text+image yes
+gpt-5.1-codex-mini 400000 128000 0.25 2 0.025 - text+image yes
+gpt-5.2 400000 128000 1.75 14 0.175 - text+image yes
+gpt-5.2-chat-latest 128000 16384 1.75 14 0.175 - text+image yes
+gpt-5.2-codex 400000 128000 1.75 14 0.175 - text+image yes
+gpt-5.2-pro 400000 128000 21 168 - - text+image yes
+gpt-5.3-chat-latest 128000 16384 1.75 14 0.175 - text+image no
+gpt-5.3-codex 400000 128000 1.75 14 0.175 - text+image yes
+gpt-5.3-codex-spark 128000 32000 1.75 14 0.175 - text+image yes
+gpt-5.4 272000 128000 2.5 15 0.25 - text+image yes
+gpt-5.4-mini 400000 128000 0.75 4.5 0.075 - text+image yes
+gpt-5.4-nano 400000 128000 0.2 1.25 0.02 - text+image yes
+gpt-5.4-pro 1050000 128000 30 180 - - text+image yes
+gpt-5.5 272000 128000 5 30 0.5 - text+image yes
+gpt-5.5-pro 1050000 128000 30 180 - - text+image yes
+o1 200000 100000 15 60 7.5 - text+image yes
+o1-pro 200000 100000 150 600 - - text+image yes
+o3 200000 100000 2 8 0.5 - text+image yes
+o3-deep-research 200000 100000 10 40 2.5 - text+image yes
+o3-mini 200000 100000 1.1 4.4 0.55 - text yes
+o3-pro 200000 100000 20 80 - - text+image yes
+o4-mini 200000 100000 1.1 4.4 0.28 - text+image yes
+o4-mini-deep-research 200000 100000 2 8 0.5 - text+image yes
 `,
   anthropic: `
-claude-3-5-haiku-20241022 200000 8192 0.8 4 0.08 1 text+image
-claude-3-5-haiku-latest 200000 8192 0.8 4 0.08 1 text+image
-claude-3-5-sonnet-20240620 200000 8192 3 15 0.3 3.75 text+image
-claude-3-5-sonnet-20241022 200000 8192 3 15 0.3 3.75 text+image
-claude-3-7-sonnet-20250219 200000 64000 3 15 0.3 3.75 text+image
-claude-3-haiku-20240307 200000 4096 0.25 1.25 0.03 0.3 text+image
-claude-3-opus-20240229 200000 4096 15 75 1.5 18.75 text+image
-claude-3-sonnet-20240229 200000 4096 3 15 0.3 0.3 text+image
-claude-haiku-4-5 200000 64000 1 5 0.1 1.25 text+image
-claude-haiku-4-5-20251001 200000 64000 1 5 0.1 1.25 text+image
-claude-opus-4-0 200000 32000 15 75 1.5 18.75 text+image
-claude-opus-4-1 200000 32000 15 75 1.5 18.75 text+image
-claude-opus-4-1-20250805 200000 32000 15 75 1.5 18.75 text+image
-claude-opus-4-20250514 200000 32000 15 75 1.5 18.75 text+image
-claude-opus-4-5 200000 64000 5 25 0.5 6.25 text+image
-claude-opus-4-5-20251101 200000 64000 5 25 0.5 6.25 text+image
-claude-opus-4-6 1000000 128000 5 25 0.5 6.25 text+image
-claude-opus-4-7 1000000 128000 5 25 0.5 6.25 text+image
-claude-sonnet-4-0 200000 64000 3 15 0.3 3.75 text+image
-claude-sonnet-4-20250514 200000 64000 3 15 0.3 3.75 text+image
-claude-sonnet-4-5 200000 64000 3 15 0.3 3.75 text+image
-claude-sonnet-4-5-20250929 200000 64000 3 15 0.3 3.75 text+image
-claude-sonnet-4-6 1000000 64000 3 15 0.3 3.75 text+image
+claude-3-5-haiku-20241022 200000 8192 0.8 4 0.08 1 text+image no
+claude-3-5-haiku-latest 200000 8192 0.8 4 0.08 1 text+image no
+claude-3-5-sonnet-20240620 200000 8192 3 15 0.3 3.75 text+image no
+claude-3-5-sonnet-20241022 200000 8192 3 15 0.3 3.75 text+image no
+claude-3-7-sonnet-20250219 200000 64000 3 15 0.3 3.75 text+image yes
+claude-3-haiku-20240307 200000 4096 0.25 1.25 0.03 0.3 text+image no
+claude-3-opus-20240229 200000 4096 15 75 1.5 18.75 text+image no
+claude-3-sonnet-20240229 200000 4096 3 15 0.3 0.3 text+image no
+claude-haiku-4-5 200000 64000 1 5 0.1 1.25 text+image yes
+claude-haiku-4-5-20251001 200000 64000 1 5 0.1 1.25 text+image yes
+claude-opus-4-0 200000 32000 15 75 1.5 18.75 text+image yes
+claude-opus-4-1 200000 32000 15 75 1.5 18.75 text+image yes
+claude-opus-4-1-20250805 200000 32000 15 75 1.5 18.75 text+image yes
+claude-opus-4-20250514 200000 32000 15 75 1.5 18.75 text+image yes
+claude-opus-4-5 200000 64000 5 25 0.5 6.25 text+image yes
+claude-opus-4-5-20251101 200000 64000 5 25 0.5 6.25 text+image yes
+claude-opus-4-6 1000000 128000 5 25 0.5 6.25 text+image yes
+claude-opus-4-7 1000000 128000 5 25 0.5 6.25 text+image yes
+claude-sonnet-4-0 200000 64000 3 15 0.3 3.75 text+image yes
+claude-sonnet-4-20250514 200000 64000 3 15 0.3 3.75 text+image yes
+claude-sonnet-4-5 200000 64000 3 15 0.3 3.75 text+image yes
+claude-sonnet-4-5-20250929 200000 64000 3 15 0.3 3.75 text+image yes
+claude-sonnet-4-6 1000000 64000 3 15 0.3 3.75 text+image yes
 `,
   openrouter: `
-ai21/jamba-large-1.7 256000 4096 2 8 - - text
-alibaba/tongyi-deepresearch-30b-a3b 131072 131072 0.09 0.45 0.09 - text
-amazon/nova-2-lite-v1 1000000 65535 0.3 2.5 - - text+image
-amazon/nova-lite-v1 300000 5120 0.06 0.24 - - text+image
-amazon/nova-micro-v1 128000 5120 0.035 0.14 - - text
-amazon/nova-premier-v1 1000000 32000 2.5 12.5 0.625 - text+image
-amazon/nova-pro-v1 300000 5120 0.8 3.2 - - text+image
-anthropic/claude-3-haiku 200000 4096 0.25 1.25 0.03 0.3 text+image
-anthropic/claude-3.5-haiku 200000 8192 0.8 4 0.08 1 text+image
-anthropic/claude-3.7-sonnet 200000 64000 3 15 0.3 3.75 text+image
-anthropic/claude-3.7-sonnet:thinking 200000 64000 3 15 0.3 3.75 text+image
-anthropic/claude-haiku-4.5 200000 64000 1 5 0.1 1.25 text+image
-anthropic/claude-opus-4 200000 32000 15 75 1.5 18.75 text+image
-anthropic/claude-opus-4.1 200000 32000 15 75 1.5 18.75 text+image
-anthropic/claude-opus-4.5 200000 64000 5 25 0.5 6.25 text+image
-anthropic/claude-opus-4.6 1000000 128000 5 25 0.5 6.25 text+image
-anthropic/claude-opus-4.6-fast 1000000 128000 30 150 3 37.5 text+image
-anthropic/claude-opus-4.7 1000000 128000 5 25 0.5 6.25 text+image
-anthropic/claude-sonnet-4 1000000 64000 3 15 0.3 3.75 text+image
-anthropic/claude-sonnet-4.5 1000000 64000 3 15 0.3 3.75 text+image
-anthropic/claude-sonnet-4.6 1000000 128000 3 15 0.3 3.75 text+image
-arcee-ai/trinity-large-preview 131000 4096 0.15 0.45 - - text
-arcee-ai/trinity-large-thinking 262144 262144 0.22 0.85 0.06 - text
-arcee-ai/trinity-mini 131072 131072 0.045 0.15 - - text
-arcee-ai/virtuoso-large 131072 64000 0.75 1.2 - - text
-auto 2000000 30000 - - - - text+image
-baidu/cobuddy:free 131072 65536 0 0 0 0 text
-baidu/ernie-4.5-21b-a3b 120000 8000 0.07 0.28 - - text
-baidu/ernie-4.5-vl-28b-a3b 30000 8000 0.14 0.56 - - text+image
-bytedance-seed/seed-1.6 262144 32768 0.25 2 - - text+image
-bytedance-seed/seed-1.6-flash 262144 32768 0.075 0.3 - - text+image
-bytedance-seed/seed-2.0-lite 262144 131072 0.25 2 - - text+image
-bytedance-seed/seed-2.0-mini 262144 131072 0.1 0.4 - - text+image
-cohere/command-r-08-2024 128000 4000 0.15 0.6 - - text
-cohere/command-r-plus-08-2024 128000 4000 2.5 10 - - text
-deepseek/deepseek-chat 163840 16384 0.32 0.89 - - text
-deepseek/deepseek-chat-v3-0324 163840 16384 0.2 0.77 0.135 - text
-deepseek/deepseek-chat-v3.1 32768 7168 0.15 0.75 - - text
-deepseek/deepseek-r1 64000 16000 0.7 2.5 - - text
-deepseek/deepseek-r1-0528 163840 32768 0.5 2.15 0.35 - text
-deepseek/deepseek-v3.1-terminus 163840 32768 0.27 0.95 0.13 - text
-deepseek/deepseek-v3.2 131072 65536 0.252 0.378 0.0252 - text
-deepseek/deepseek-v3.2-exp 163840 65536 0.27 0.41 - - text
-deepseek/deepseek-v4-flash 1048576 384000 0.14 0.28 0.0028 - text
-deepseek/deepseek-v4-pro 1048576 384000 0.435 0.87 0.003625 - text
-essentialai/rnj-1-instruct 32768 4096 0.15 0.15 - - text
-google/gemini-2.0-flash-001 1048576 8192 0.1 0.4 0.025 0.083333 text+image
-google/gemini-2.0-flash-lite-001 1048576 8192 0.075 0.3 - - text+image
-google/gemini-2.5-flash 1048576 65535 0.3 2.5 0.03 0.083333 text+image
-google/gemini-2.5-flash-lite 1048576 65535 0.1 0.4 0.01 0.083333 text+image
-google/gemini-2.5-flash-lite-preview-09-2025 1048576 65535 0.1 0.4 0.01 0.083333 text+image
-google/gemini-2.5-pro 1048576 65536 1.25 10 0.125 0.375 text+image
-google/gemini-2.5-pro-preview 1048576 65536 1.25 10 0.125 0.375 text+image
-google/gemini-2.5-pro-preview-05-06 1048576 65535 1.25 10 0.125 0.375 text+image
-google/gemini-3-flash-preview 1048576 65536 0.5 3 0.05 0.083333 text+image
-google/gemini-3.1-flash-lite-preview 1048576 65536 0.25 1.5 0.025 0.083333 text+image
-google/gemini-3.1-pro-preview 1048576 65536 2 12 0.2 0.375 text+image
-google/gemini-3.1-pro-preview-customtools 1048576 65536 2 12 0.2 0.375 text+image
-google/gemma-3-12b-it 131072 16384 0.04 0.13 - - text+image
-google/gemma-3-27b-it 131072 16384 0.08 0.16 - - text+image
-google/gemma-4-26b-a4b-it 262144 4096 0.06 0.33 - - text+image
-google/gemma-4-26b-a4b-it:free 262144 32768 0 0 0 0 text+image
-google/gemma-4-31b-it 262144 16384 0.13 0.38 - - text+image
-google/gemma-4-31b-it:free 262144 32768 0 0 0 0 text+image
-ibm-granite/granite-4.1-8b 131072 131072 0.05 0.1 0.05 - text
-inception/mercury-2 128000 50000 0.25 0.75 0.025 - text
-inclusionai/ling-2.6-1t:free 262144 32768 0 0 0 0 text
-inclusionai/ling-2.6-flash 262144 32768 0.08 0.24 0.016 - text
-kwaipilot/kat-coder-pro-v2 256000 80000 0.3 1.2 0.06 - text
-meta-llama/llama-3.1-70b-instruct 131072 16384 0.4 0.4 - - text
-meta-llama/llama-3.1-8b-instruct 16384 16384 0.02 0.05 - - text
-meta-llama/llama-3.3-70b-instruct 131072 16384 0.1 0.32 - - text
-meta-llama/llama-3.3-70b-instruct:free 65536 4096 0 0 0 0 text
-meta-llama/llama-4-scout 327680 16384 0.08 0.3 - - text+image
-minimax/minimax-m1 1000000 40000 0.4 2.2 - - text
-minimax/minimax-m2 196608 196608 0.255 1 0.03 - text
-minimax/minimax-m2.1 196608 196608 0.29 0.95 0.03 - text
-minimax/minimax-m2.5 196608 131072 0.15 1.15 0.03 - text
-minimax/minimax-m2.5:free 196608 8192 0 0 0 0 text
-minimax/minimax-m2.7 196608 4096 0.3 1.2 0.059 - text
-mistralai/codestral-2508 256000 4096 0.3 0.9 0.03 - text
-mistralai/devstral-2512 262144 4096 0.4 2 0.04 - text
-mistralai/devstral-medium 131072 4096 0.4 2 0.04 - text
-mistralai/devstral-small 131072 4096 0.1 0.3 0.01 - text
-mistralai/ministral-14b-2512 262144 4096 0.2 0.2 0.02 - text+image
-mistralai/ministral-3b-2512 131072 4096 0.1 0.1 0.01 - text+image
-mistralai/ministral-8b-2512 262144 4096 0.15 0.15 0.015 - text+image
-mistralai/mistral-large 128000 4096 2 6 0.2 - text
-mistralai/mistral-large-2407 131072 4096 2 6 0.2 - text
-mistralai/mistral-large-2411 131072 4096 2 6 0.2 - text
-mistralai/mistral-large-2512 262144 4096 0.5 1.5 0.05 - text+image
-mistralai/mistral-medium-3 131072 4096 0.4 2 0.04 - text+image
-mistralai/mistral-medium-3-5 262144 4096 1.5 7.5 - - text+image
-mistralai/mistral-medium-3.1 131072 4096 0.4 2 0.04 - text+image
-mistralai/mistral-nemo 131072 4096 0.02 0.03 - - text
-mistralai/mistral-saba 32768 4096 0.2 0.6 0.02 - text
-mistralai/mistral-small-2603 262144 4096 0.15 0.6 0.015 - text+image
-mistralai/mistral-small-3.2-24b-instruct 128000 16384 0.075 0.2 - - text+image
-mistralai/mixtral-8x22b-instruct 65536 4096 2 6 0.2 - text
-mistralai/mixtral-8x7b-instruct 32768 16384 0.54 0.54 - - text
-mistralai/pixtral-large-2411 131072 4096 2 6 0.2 - text+image
-mistralai/voxtral-small-24b-2507 32000 4096 0.1 0.3 0.01 - text
-moonshotai/kimi-k2 131072 32768 0.57 2.3 - - text
-moonshotai/kimi-k2-0905 262144 262144 0.4 2 - - text
-moonshotai/kimi-k2-thinking 262144 262144 0.6 2.5 0.15 - text
-moonshotai/kimi-k2.5 262144 4096 0.41 2.06 0.07 - text+image
-moonshotai/kimi-k2.6 262144 16384 0.75 3.5 0.15 - text+image
-nex-agi/deepseek-v3.1-nex-n1 131072 163840 0.135 0.5 - - text
-nvidia/llama-3.1-nemotron-70b-instruct 131072 16384 1.2 1.2 - - text
-nvidia/llama-3.3-nemotron-super-49b-v1.5 131072 16384 0.1 0.4 - - text
-nvidia/nemotron-3-nano-30b-a3b 262144 228000 0.05 0.2 - - text
-nvidia/nemotron-3-nano-30b-a3b:free 256000 4096 0 0 0 0 text
-nvidia/nemotron-3-nano-omni-30b-a3b-reasoning:free 256000 65536 0 0 0 0 text+image
-nvidia/nemotron-3-super-120b-a12b 262144 4096 0.09 0.45 - - text
-nvidia/nemotron-3-super-120b-a12b:free 262144 262144 0 0 0 0 text
-nvidia/nemotron-nano-12b-v2-vl:free 128000 128000 0 0 0 0 text+image
-nvidia/nemotron-nano-9b-v2 131072 16384 0.04 0.16 - - text
-nvidia/nemotron-nano-9b-v2:free 128000 4096 0 0 0 0 text
-openai/gpt-3.5-turbo 16385 4096 0.5 1.5 - - text
-openai/gpt-3.5-turbo-0613 4095 4096 1 2 - - text
-openai/gpt-3.5-turbo-16k 16385 4096 3 4 - - text
-openai/gpt-4 8191 4096 30 60 - - text
-openai/gpt-4-0314 8191 4096 30 60 - - text
-openai/gpt-4-1106-preview 128000 4096 10 30 - - text
-openai/gpt-4-turbo 128000 4096 10 30 - - text+image
-openai/gpt-4-turbo-preview 128000 4096 10 30 - - text
-openai/gpt-4.1 1047576 4096 2 8 0.5 - text+image
-openai/gpt-4.1-mini 1047576 32768 0.4 1.6 0.1 - text+image
-openai/gpt-4.1-nano 1047576 32768 0.1 0.4 0.025 - text+image
-openai/gpt-4o 128000 16384 2.5 10 - - text+image
-openai/gpt-4o-2024-05-13 128000 4096 5 15 - - text+image
-openai/gpt-4o-2024-08-06 128000 16384 2.5 10 1.25 - text+image
-openai/gpt-4o-2024-11-20 128000 16384 2.5 10 1.25 - text+image
-openai/gpt-4o-audio-preview 128000 16384 2.5 10 - - text
-openai/gpt-4o-mini 128000 16384 0.15 0.6 0.075 - text+image
-openai/gpt-4o-mini-2024-07-18 128000 16384 0.15 0.6 0.075 - text+image
-openai/gpt-5 400000 128000 1.25 10 0.125 - text+image
-openai/gpt-5-codex 400000 128000 1.25 10 0.125 - text+image
-openai/gpt-5-mini 400000 128000 0.25 2 0.025 - text+image
-openai/gpt-5-nano 400000 4096 0.05 0.4 0.01 - text+image
-openai/gpt-5-pro 400000 128000 15 120 - - text+image
-openai/gpt-5.1 400000 128000 1.25 10 0.13 - text+image
-openai/gpt-5.1-chat 128000 16384 1.25 10 0.125 - text+image
-openai/gpt-5.1-codex 400000 128000 1.25 10 0.125 - text+image
-openai/gpt-5.1-codex-max 400000 128000 1.25 10 0.125 - text+image
-openai/gpt-5.1-codex-mini 400000 128000 0.25 2 0.03 - text+image
-openai/gpt-5.2 400000 128000 1.75 14 0.175 - text+image
-openai/gpt-5.2-chat 128000 32000 1.75 14 0.175 - text+image
-openai/gpt-5.2-codex 400000 128000 1.75 14 0.175 - text+image
-openai/gpt-5.2-pro 400000 128000 21 168 - - text+image
-openai/gpt-5.3-chat 128000 16384 1.75 14 0.175 - text+image
-openai/gpt-5.3-codex 400000 128000 1.75 14 0.175 - text+image
-openai/gpt-5.4 1050000 128000 2.5 15 0.25 - text+image
-openai/gpt-5.4-mini 400000 128000 0.75 4.5 0.075 - text+image
-openai/gpt-5.4-nano 400000 128000 0.2 1.25 0.02 - text+image
-openai/gpt-5.4-pro 1050000 128000 30 180 - - text+image
-openai/gpt-5.5 1050000 128000 5 30 0.5 - text+image
-openai/gpt-5.5-pro 1050000 128000 30 180 - - text+image
-openai/gpt-audio 128000 16384 2.5 10 - - text
-openai/gpt-audio-mini 128000 16384 0.6 2.4 - - text
-openai/gpt-chat-latest 400000 128000 5 30 0.5 - text+image
-openai/gpt-oss-120b 131072 4096 0.039 0.18 - - text
-openai/gpt-oss-120b:free 131072 131072 0 0 0 0 text
-openai/gpt-oss-20b 131072 131072 0.03 0.14 - - text
-openai/gpt-oss-20b:free 131072 8192 0 0 0 0 text
-openai/gpt-oss-safeguard-20b 131072 65536 0.075 0.3 0.037 - text
-openai/o1 200000 100000 15 60 7.5 - text+image
-openai/o3 200000 100000 2 8 0.5 - text+image
-openai/o3-deep-research 200000 100000 10 40 2.5 - text+image
-openai/o3-mini 200000 100000 1.1 4.4 0.55 - text
-openai/o3-mini-high 200000 100000 1.1 4.4 0.55 - text
-openai/o3-pro 200000 100000 20 80 - - text+image
-openai/o4-mini 200000 100000 1.1 4.4 0.275 - text+image
-openai/o4-mini-deep-research 200000 100000 2 8 0.5 - text+image
-openai/o4-mini-high 200000 100000 1.1 4.4 0.275 - text+image
-openrouter/auto 2000000 4096 - - - - text+image
-openrouter/free 200000 4096 - - - - text+image
-openrouter/owl-alpha 1048756 262144 - - - - text
-poolside/laguna-m.1:free 131072 8192 0 0 0 0 text
-poolside/laguna-xs.2:free 131072 8192 0 0 0 0 text
-prime-intellect/intellect-3 131072 131072 0.2 1.1 - - text
-qwen/qwen-2.5-72b-instruct 32768 16384 0.36 0.4 - - text
-qwen/qwen-2.5-7b-instruct 32768 32768 0.04 0.1 - - text
-qwen/qwen-max 32768 8192 1.04 4.16 0.208 - text
-qwen/qwen-plus 1000000 32768 0.26 0.78 0.052 0.325 text
-qwen/qwen-plus-2025-07-28 1000000 32768 0.26 0.78 - 0.325 text
-qwen/qwen-plus-2025-07-28:thinking 1000000 32768 0.26 0.78 - 0.325 text
-qwen/qwen-turbo 131072 8192 0.0325 0.13 0.0065 - text
-qwen/qwen-vl-max 131072 32768 0.52 2.08 - - text+image
-qwen/qwen3-14b 40960 40960 0.06 0.24 - - text
-qwen/qwen3-235b-a22b 131072 8192 0.455 1.82 - - text
-qwen/qwen3-235b-a22b-2507 262144 16384 0.071 0.1 - - text
-qwen/qwen3-235b-a22b-thinking-2507 131072 4096 0.1495 1.495 - - text
-qwen/qwen3-30b-a3b 40960 20000 0.09 0.45 - - text
-qwen/qwen3-30b-a3b-instruct-2507 262144 262144 0.09 0.3 - - text
-qwen/qwen3-30b-a3b-thinking-2507 131072 131072 0.08 0.4 0.08 - text
-qwen/qwen3-32b 40960 40960 0.08 0.24 0.04 - text
-qwen/qwen3-8b 40960 8192 0.05 0.4 0.05 - text
-qwen/qwen3-coder 262144 65536 0.22 1.8 - - text
-qwen/qwen3-coder-30b-a3b-instruct 160000 32768 0.07 0.27 - - text
-qwen/qwen3-coder-flash 1000000 65536 0.195 0.975 0.039 0.24375 text
-qwen/qwen3-coder-next 262144 262144 0.11 0.8 0.07 - text
-qwen/qwen3-coder-plus 1000000 65536 0.65 3.25 0.13 0.8125 text
-qwen/qwen3-coder:free 262000 262000 0 0 0 0 text
-qwen/qwen3-max 262144 32768 0.78 3.9 0.156 0.975 text
-qwen/qwen3-max-thinking 262144 32768 0.78 3.9 - - text
-qwen/qwen3-next-80b-a3b-instruct 262144 16384 0.09 1.1 - - text
-qwen/qwen3-next-80b-a3b-instruct:free 262144 4096 0 0 0 0 text
-qwen/qwen3-next-80b-a3b-thinking 131072 32768 0.0975 0.78 - - text
-qwen/qwen3-vl-235b-a22b-instruct 262144 16384 0.2 0.88 0.11 - text+image
-qwen/qwen3-vl-235b-a22b-thinking 131072 32768 0.26 2.6 - - text+image
-qwen/qwen3-vl-30b-a3b-instruct 131072 32768 0.13 0.52 - - text+image
-qwen/qwen3-vl-30b-a3b-thinking 131072 32768 0.13 1.56 - - text+image
-qwen/qwen3-vl-32b-instruct 131072 32768 0.104 0.416 - - text+image
-qwen/qwen3-vl-8b-instruct 131072 32768 0.08 0.5 - - text+image
-qwen/qwen3-vl-8b-thinking 131072 32768 0.117 1.365 - - text+image
-qwen/qwen3.5-122b-a10b 262144 65536 0.26 2.08 - - text+image
-qwen/qwen3.5-27b 262144 65536 0.195 1.56 - - text+image
-qwen/qwen3.5-35b-a3b 262144 81920 0.14 1 0.05 - text+image
-qwen/qwen3.5-397b-a17b 262144 65536 0.39 2.34 0.195 - text+image
-qwen/qwen3.5-9b 262144 81920 0.04 0.15 - - text+image
-qwen/qwen3.5-flash-02-23 1000000 65536 0.065 0.26 - 0.08125 text+image
-qwen/qwen3.5-plus-02-15 1000000 65536 0.26 1.56 - 0.325 text+image
-qwen/qwen3.5-plus-20260420 1000000 65536 0.4 2.4 - - text+image
-qwen/qwen3.6-27b 262144 81920 0.32 3.2 - - text+image
-qwen/qwen3.6-35b-a3b 262144 262144 0.15 1 0.05 - text+image
-qwen/qwen3.6-flash 1000000 65536 0.25 1.5 - 0.3125 text+image
-qwen/qwen3.6-max-preview 262144 65536 1.04 6.24 - 1.3 text
-qwen/qwen3.6-plus 1000000 65536 0.325 1.95 - 0.40625 text+image
-rekaai/reka-edge 16384 16384 0.1 0.1 - - text+image
-relace/relace-search 256000 128000 1 3 - - text
-sao10k/l3-euryale-70b 8192 8192 1.48 1.48 - - text
-sao10k/l3.1-euryale-70b 131072 16384 0.85 0.85 - - text
-stepfun/step-3.5-flash 262144 65536 0.1 0.3 - - text
-tencent/hy3-preview:free 262144 262144 0 0 0 0 text
-thedrummer/rocinante-12b 32768 32768 0.17 0.43 - - text
-thedrummer/unslopnemo-12b 32768 32768 0.4 0.4 - - text
-tngtech/deepseek-r1t2-chimera 163840 163840 0.3 1.1 0.15 - text
-upstage/solar-pro-3 128000 4096 0.15 0.6 0.015 - text
-x-ai/grok-3 131072 4096 3 15 0.75 - text
-x-ai/grok-3-beta 131072 4096 3 15 0.75 - text
-x-ai/grok-3-mini 131072 4096 0.3 0.5 0.075 - text
-x-ai/grok-3-mini-beta 131072 4096 0.3 0.5 0.075 - text
-x-ai/grok-4 256000 4096 3 15 0.75 - text+image
-x-ai/grok-4-fast 2000000 30000 0.2 0.5 0.05 - text+image
-x-ai/grok-4.1-fast 2000000 30000 0.2 0.5 0.05 - text+image
-x-ai/grok-4.20 2000000 4096 1.25 2.5 0.2 - text+image
-x-ai/grok-4.3 1000000 4096 1.25 2.5 0.2 - text+image
-x-ai/grok-code-fast-1 256000 10000 0.2 1.5 0.02 - text
-xiaomi/mimo-v2-flash 262144 65536 0.09 0.29 0.045 - text
-xiaomi/mimo-v2-omni 262144 65536 0.4 2 0.08 - text+image
-xiaomi/mimo-v2-pro 1048576 131072 1 3 0.2 - text
-xiaomi/mimo-v2.5 1048576 131072 0.4 2 0.08 - text+image
-xiaomi/mimo-v2.5-pro 1048576 131072 1 3 0.2 - text
-z-ai/glm-4-32b 128000 4096 0.1 0.1 - - text
-z-ai/glm-4.5 131072 98304 0.6 2.2 0.11 - text
-z-ai/glm-4.5-air 131072 98304 0.13 0.85 0.025 - text
-z-ai/glm-4.5-air:free 131072 96000 0 0 0 0 text
-z-ai/glm-4.5v 65536 16384 0.6 1.8 0.11 - text+image
-z-ai/glm-4.6 204800 204800 0.39 1.9 - - text
-z-ai/glm-4.6v 131072 24000 0.3 0.9 0.05 - text+image
-z-ai/glm-4.7 202752 4096 0.38 1.74 - - text
-z-ai/glm-4.7-flash 202752 16384 0.06 0.4 0.01 - text
-z-ai/glm-5 202752 4096 0.6 1.9 0.119 - text
-z-ai/glm-5-turbo 202752 131072 1.2 4 0.24 - text
-z-ai/glm-5.1 202752 65535 1.05 3.5 0.525 - text
-z-ai/glm-5v-turbo 202752 131072 1.2 4 0.24 - text+image
-~anthropic/claude-haiku-latest 200000 64000 1 5 0.1 1.25 text+image
-~anthropic/claude-opus-latest 1000000 128000 5 25 0.5 6.25 text+image
-~anthropic/claude-sonnet-latest 1000000 128000 3 15 0.3 3.75 text+image
-~google/gemini-flash-latest 1048576 65536 0.5 3 0.05 0.083333 text+image
-~google/gemini-pro-latest 1048576 65536 2 12 0.2 0.375 text+image
-~moonshotai/kimi-latest 262144 16384 0.75 3.5 0.15 - text+image
-~openai/gpt-latest 1050000 128000 5 30 0.5 - text+image
-~openai/gpt-mini-latest 400000 128000 0.75 4.5 0.075 - text+image
+ai21/jamba-large-1.7 256000 4096 2 8 - - text no
+alibaba/tongyi-deepresearch-30b-a3b 131072 131072 0.09 0.45 0.09 - text yes
+amazon/nova-2-lite-v1 1000000 65535 0.3 2.5 - - text+image yes
+amazon/nova-lite-v1 300000 5120 0.06 0.24 - - text+image no
+amazon/nova-micro-v1 128000 5120 0.035 0.14 - - text no
+amazon/nova-premier-v1 1000000 32000 2.5 12.5 0.625 - text+image no
+amazon/nova-pro-v1 300000 5120 0.8 3.2 - - text+image no
+anthropic/claude-3-haiku 200000 4096 0.25 1.25 0.03 0.3 text+image no
+anthropic/claude-3.5-haiku 200000 8192 0.8 4 0.08 1 text+image no
+anthropic/claude-3.7-sonnet 200000 64000 3 15 0.3 3.75 text+image yes
+anthropic/claude-3.7-sonnet:thinking 200000 64000 3 15 0.3 3.75 text+image yes
+anthropic/claude-haiku-4.5 200000 64000 1 5 0.1 1.25 text+image yes
+anthropic/claude-opus-4 200000 32000 15 75 1.5 18.75 text+image yes
+anthropic/claude-opus-4.1 200000 32000 15 75 1.5 18.75 text+image yes
+anthropic/claude-opus-4.5 200000 64000 5 25 0.5 6.25 text+image yes
+anthropic/claude-opus-4.6 1000000 128000 5 25 0.5 6.25 text+image yes
+anthropic/claude-opus-4.6-fast 1000000 128000 30 150 3 37.5 text+image yes
+anthropic/claude-opus-4.7 1000000 128000 5 25 0.5 6.25 text+image yes
+anthropic/claude-sonnet-4 1000000 64000 3 15 0.3 3.75 text+image yes
+anthropic/claude-sonnet-4.5 1000000 64000 3 15 0.3 3.75 text+image yes
+anthropic/claude-sonnet-4.6 1000000 128000 3 15 0.3 3.75 text+image yes
+arcee-ai/trinity-large-preview 131000 4096 0.15 0.45 - - text no
+arcee-ai/trinity-large-thinking 262144 262144 0.22 0.85 0.06 - text yes
+arcee-ai/trinity-mini 131072 131072 0.045 0.15 - - text yes
+arcee-ai/virtuoso-large 131072 64000 0.75 1.2 - - text no
+auto 2000000 30000 - - - - text+image yes
+baidu/cobuddy:free 131072 65536 0 0 0 0 text yes
+baidu/ernie-4.5-21b-a3b 120000 8000 0.07 0.28 - - text no
+baidu/ernie-4.5-vl-28b-a3b 30000 8000 0.14 0.56 - - text+image yes
+bytedance-seed/seed-1.6 262144 32768 0.25 2 - - text+image yes
+bytedance-seed/seed-1.6-flash 262144 32768 0.075 0.3 - - text+image yes
+bytedance-seed/seed-2.0-lite 262144 131072 0.25 2 - - text+image yes
+bytedance-seed/seed-2.0-mini 262144 131072 0.1 0.4 - - text+image yes
+cohere/command-r-08-2024 128000 4000 0.15 0.6 - - text no
+cohere/command-r-plus-08-2024 128000 4000 2.5 10 - - text no
+deepseek/deepseek-chat 163840 16384 0.32 0.89 - - text no
+deepseek/deepseek-chat-v3-0324 163840 16384 0.2 0.77 0.135 - text no
+deepseek/deepseek-chat-v3.1 32768 7168 0.15 0.75 - - text yes
+deepseek/deepseek-r1 64000 16000 0.7 2.5 - - text yes
+deepseek/deepseek-r1-0528 163840 32768 0.5 2.15 0.35 - text yes
+deepseek/deepseek-v3.1-terminus 163840 32768 0.27 0.95 0.13 - text yes
+deepseek/deepseek-v3.2 131072 65536 0.252 0.378 0.0252 - text yes
+deepseek/deepseek-v3.2-exp 163840 65536 0.27 0.41 - - text yes
+deepseek/deepseek-v4-flash 1048576 384000 0.14 0.28 0.0028 - text yes
+deepseek/deepseek-v4-pro 1048576 384000 0.435 0.87 0.003625 - text yes
+essentialai/rnj-1-instruct 32768 4096 0.15 0.15 - - text no
+google/gemini-2.0-flash-001 1048576 8192 0.1 0.4 0.025 0.083333 text+image no
+google/gemini-2.0-flash-lite-001 1048576 8192 0.075 0.3 - - text+image no
+google/gemini-2.5-flash 1048576 65535 0.3 2.5 0.03 0.083333 text+image yes
+google/gemini-2.5-flash-lite 1048576 65535 0.1 0.4 0.01 0.083333 text+image yes
+google/gemini-2.5-flash-lite-preview-09-2025 1048576 65535 0.1 0.4 0.01 0.083333 text+image yes
+google/gemini-2.5-pro 1048576 65536 1.25 10 0.125 0.375 text+image yes
+google/gemini-2.5-pro-preview 1048576 65536 1.25 10 0.125 0.375 text+image yes
+google/gemini-2.5-pro-preview-05-06 1048576 65535 1.25 10 0.125 0.375 text+image yes
+google/gemini-3-flash-preview 1048576 65536 0.5 3 0.05 0.083333 text+image yes
+google/gemini-3.1-flash-lite-preview 1048576 65536 0.25 1.5 0.025 0.083333 text+image yes
+google/gemini-3.1-pro-preview 1048576 65536 2 12 0.2 0.375 text+image yes
+google/gemini-3.1-pro-preview-customtools 1048576 65536 2 12 0.2 0.375 text+image yes
+google/gemma-3-12b-it 131072 16384 0.04 0.13 - - text+image no
+google/gemma-3-27b-it 131072 16384 0.08 0.16 - - text+image no
+google/gemma-4-26b-a4b-it 262144 4096 0.06 0.33 - - text+image yes
+google/gemma-4-26b-a4b-it:free 262144 32768 0 0 0 0 text+image yes
+google/gemma-4-31b-it 262144 16384 0.13 0.38 - - text+image yes
+google/gemma-4-31b-it:free 262144 32768 0 0 0 0 text+image yes
+ibm-granite/granite-4.1-8b 131072 131072 0.05 0.1 0.05 - text no
+inception/mercury-2 128000 50000 0.25 0.75 0.025 - text yes
+inclusionai/ling-2.6-1t:free 262144 32768 0 0 0 0 text no
+inclusionai/ling-2.6-flash 262144 32768 0.08 0.24 0.016 - text no
+kwaipilot/kat-coder-pro-v2 256000 80000 0.3 1.2 0.06 - text no
+meta-llama/llama-3.1-70b-instruct 131072 16384 0.4 0.4 - - text no
+meta-llama/llama-3.1-8b-instruct 16384 16384 0.02 0.05 - - text no
+meta-llama/llama-3.3-70b-instruct 131072 16384 0.1 0.32 - - text no
+meta-llama/llama-3.3-70b-instruct:free 65536 4096 0 0 0 0 text no
+meta-llama/llama-4-scout 327680 16384 0.08 0.3 - - text+image no
+minimax/minimax-m1 1000000 40000 0.4 2.2 - - text yes
+minimax/minimax-m2 196608 196608 0.255 1 0.03 - text yes
+minimax/minimax-m2.1 196608 196608 0.29 0.95 0.03 - text yes
+minimax/minimax-m2.5 196608 131072 0.15 1.15 0.03 - text yes
+minimax/minimax-m2.5:free 196608 8192 0 0 0 0 text yes
+minimax/minimax-m2.7 196608 4096 0.3 1.2 0.059 - text yes
+mistralai/codestral-2508 256000 4096 0.3 0.9 0.03 - text no
+mistralai/devstral-2512 262144 4096 0.4 2 0.04 - text no
+mistralai/devstral-medium 131072 4096 0.4 2 0.04 - text no
+mistralai/devstral-small 131072 4096 0.1 0.3 0.01 - text no
+mistralai/ministral-14b-2512 262144 4096 0.2 0.2 0.02 - text+image no
+mistralai/ministral-3b-2512 131072 4096 0.1 0.1 0.01 - text+image no
+mistralai/ministral-8b-2512 262144 4096 0.15 0.15 0.015 - text+image no
+mistralai/mistral-large 128000 4096 2 6 0.2 - text no
+mistralai/mistral-large-2407 131072 4096 2 6 0.2 - text no
+mistralai/mistral-large-2411 131072 4096 2 6 0.2 - text no
+mistralai/mistral-large-2512 262144 4096 0.5 1.5 0.05 - text+image no
+mistralai/mistral-medium-3 131072 4096 0.4 2 0.04 - text+image no
+mistralai/mistral-medium-3-5 262144 4096 1.5 7.5 - - text+image yes
+mistralai/mistral-medium-3.1 131072 4096 0.4 2 0.04 - text+image no
+mistralai/mistral-nemo 131072 4096 0.02 0.03 - - text no
+mistralai/mistral-saba 32768 4096 0.2 0.6 0.02 - text no
+mistralai/mistral-small-2603 262144 4096 0.15 0.6 0.015 - text+image yes
+mistralai/mistral-small-3.2-24b-instruct 128000 16384 0.075 0.2 - - text+image no
+mistralai/mixtral-8x22b-instruct 65536 4096 2 6 0.2 - text no
+mistralai/mixtral-8x7b-instruct 32768 16384 0.54 0.54 - - text no
+mistralai/pixtral-large-2411 131072 4096 2 6 0.2 - text+image no
+mistralai/voxtral-small-24b-2507 32000 4096 0.1 0.3 0.01 - text no
+moonshotai/kimi-k2 131072 32768 0.57 2.3 - - text no
+moonshotai/kimi-k2-0905 262144 262144 0.4 2 - - text no
+moonshotai/kimi-k2-thinking 262144 262144 0.6 2.5 0.15 - text yes
+moonshotai/kimi-k2.5 262144 4096 0.41 2.06 0.07 - text+image yes
+moonshotai/kimi-k2.6 262144 16384 0.75 3.5 0.15 - text+image yes
+nex-agi/deepseek-v3.1-nex-n1 131072 163840 0.135 0.5 - - text no
+nvidia/llama-3.1-nemotron-70b-instruct 131072 16384 1.2 1.2 - - text no
+nvidia/llama-3.3-nemotron-super-49b-v1.5 131072 16384 0.1 0.4 - - text yes
+nvidia/nemotron-3-nano-30b-a3b 262144 228000 0.05 0.2 - - text yes
+nvidia/nemotron-3-nano-30b-a3b:free 256000 4096 0 0 0 0 text yes
+nvidia/nemotron-3-nano-omni-30b-a3b-reasoning:free 256000 65536 0 0 0 0 text+image yes
+nvidia/nemotron-3-super-120b-a12b 262144 4096 0.09 0.45 - - text yes
+nvidia/nemotron-3-super-120b-a12b:free 262144 262144 0 0 0 0 text yes
+nvidia/nemotron-nano-12b-v2-vl:free 128000 128000 0 0 0 0 text+image yes
+nvidia/nemotron-nano-9b-v2 131072 16384 0.04 0.16 - - text yes
+nvidia/nemotron-nano-9b-v2:free 128000 4096 0 0 0 0 text yes
+openai/gpt-3.5-turbo 16385 4096 0.5 1.5 - - text no
+openai/gpt-3.5-turbo-0613 4095 4096 1 2 - - text no
+openai/gpt-3.5-turbo-16k 16385 4096 3 4 - - text no
+openai/gpt-4 8191 4096 30 60 - - text no
+openai/gpt-4-0314 8191 4096 30 60 - - text no
+openai/gpt-4-1106-preview 128000 4096 10 30 - - text no
+openai/gpt-4-turbo 128000 4096 10 30 - - text+image no
+openai/gpt-4-turbo-preview 128000 4096 10 30 - - text no
+openai/gpt-4.1 1047576 4096 2 8 0.5 - text+image no
+openai/gpt-4.1-mini 1047576 32768 0.4 1.6 0.1 - text+image no
+openai/gpt-4.1-nano 1047576 32768 0.1 0.4 0.025 - text+image no
+openai/gpt-4o 128000 16384 2.5 10 - - text+image no
+openai/gpt-4o-2024-05-13 128000 4096 5 15 - - text+image no
+openai/gpt-4o-2024-08-06 128000 16384 2.5 10 1.25 - text+image no
+openai/gpt-4o-2024-11-20 128000 16384 2.5 10 1.25 - text+image no
+openai/gpt-4o-audio-preview 128000 16384 2.5 10 - - text no
+openai/gpt-4o-mini 128000 16384 0.15 0.6 0.075 - text+image no
+openai/gpt-4o-mini-2024-07-18 128000 16384 0.15 0.6 0.075 - text+image no
+openai/gpt-5 400000 128000 1.25 10 0.125 - text+image yes
+openai/gpt-5-codex 400000 128000 1.25 10 0.125 - text+image yes
+openai/gpt-5-mini 400000 128000 0.25 2 0.025 - text+image yes
+openai/gpt-5-nano 400000 4096 0.05 0.4 0.01 - text+image yes
+openai/gpt-5-pro 400000 128000 15 120 - - text+image yes
+openai/gpt-5.1 400000 128000 1.25 10 0.13 - text+image yes
+openai/gpt-5.1-chat 128000 16384 1.25 10 0.125 - text+image no
+openai/gpt-5.1-codex 400000 128000 1.25 10 0.125 - text+image yes
+openai/gpt-5.1-codex-max 400000 128000 1.25 10 0.125 - text+image yes
+openai/gpt-5.1-codex-mini 400000 128000 0.25 2 0.03 - text+image yes
+openai/gpt-5.2 400000 128000 1.75 14 0.175 - text+image yes
+openai/gpt-5.2-chat 128000 32000 1.75 14 0.175 - text+image no
+openai/gpt-5.2-codex 400000 128000 1.75 14 0.175 - text+image yes
+openai/gpt-5.2-pro 400000 128000 21 168 - - text+image yes
+openai/gpt-5.3-chat 128000 16384 1.75 14 0.175 - text+image no
+openai/gpt-5.3-codex 400000 128000 1.75 14 0.175 - text+image yes
+openai/gpt-5.4 1050000 128000 2.5 15 0.25 - text+image yes
+openai/gpt-5.4-mini 400000 128000 0.75 4.5 0.075 - text+image yes
+openai/gpt-5.4-nano 400000 128000 0.2 1.25 0.02 - text+image yes
+openai/gpt-5.4-pro 1050000 128000 30 180 - - text+image yes
+openai/gpt-5.5 1050000 128000 5 30 0.5 - text+image yes
+openai/gpt-5.5-pro 1050000 128000 30 180 - - text+image yes
+openai/gpt-audio 128000 16384 2.5 10 - - text no
+openai/gpt-audio-mini 128000 16384 0.6 2.4 - - text no
+openai/gpt-chat-latest 400000 128000 5 30 0.5 - text+image no
+openai/gpt-oss-120b 131072 4096 0.039 0.18 - - text yes
+openai/gpt-oss-120b:free 131072 131072 0 0 0 0 text yes
+openai/gpt-oss-20b 131072 131072 0.03 0.14 - - text yes
+openai/gpt-oss-20b:free 131072 8192 0 0 0 0 text yes
+openai/gpt-oss-safeguard-20b 131072 65536 0.075 0.3 0.037 - text yes
+openai/o1 200000 100000 15 60 7.5 - text+image yes
+openai/o3 200000 100000 2 8 0.5 - text+image yes
+openai/o3-deep-research 200000 100000 10 40 2.5 - text+image yes
+openai/o3-mini 200000 100000 1.1 4.4 0.55 - text yes
+openai/o3-mini-high 200000 100000 1.1 4.4 0.55 - text yes
+openai/o3-pro 200000 100000 20 80 - - text+image yes
+openai/o4-mini 200000 100000 1.1 4.4 0.275 - text+image yes
+openai/o4-mini-deep-research 200000 100000 2 8 0.5 - text+image yes
+openai/o4-mini-high 200000 100000 1.1 4.4 0.275 - text+image yes
+openrouter/auto 2000000 4096 - - - - text+image yes
+openrouter/free 200000 4096 - - - - text+image yes
+openrouter/owl-alpha 1048756 262144 - - - - text no
+poolside/laguna-m.1:free 131072 8192 0 0 0 0 text yes
+poolside/laguna-xs.2:free 131072 8192 0 0 0 0 text yes
+prime-intellect/intellect-3 131072 131072 0.2 1.1 - - text yes
+qwen/qwen-2.5-72b-instruct 32768 16384 0.36 0.4 - - text no
+qwen/qwen-2.5-7b-instruct 32768 32768 0.04 0.1 - - text no
+qwen/qwen-max 32768 8192 1.04 4.16 0.208 - text no
+qwen/qwen-plus 1000000 32768 0.26 0.78 0.052 0.325 text no
+qwen/qwen-plus-2025-07-28 1000000 32768 0.26 0.78 - 0.325 text no
+qwen/qwen-plus-2025-07-28:thinking 1000000 32768 0.26 0.78 - 0.325 text yes
+qwen/qwen-turbo 131072 8192 0.0325 0.13 0.0065 - text no
+qwen/qwen-vl-max 131072 32768 0.52 2.08 - - text+image no
+qwen/qwen3-14b 40960 40960 0.06 0.24 - - text yes
+qwen/qwen3-235b-a22b 131072 8192 0.455 1.82 - - text yes
+qwen/qwen3-235b-a22b-2507 262144 16384 0.071 0.1 - - text no
+qwen/qwen3-235b-a22b-thinking-2507 131072 4096 0.1495 1.495 - - text yes
+qwen/qwen3-30b-a3b 40960 20000 0.09 0.45 - - text yes
+qwen/qwen3-30b-a3b-instruct-2507 262144 262144 0.09 0.3 - - text no
+qwen/qwen3-30b-a3b-thinking-2507 131072 131072 0.08 0.4 0.08 - text yes
+qwen/qwen3-32b 40960 40960 0.08 0.24 0.04 - text yes
+qwen/qwen3-8b 40960 8192 0.05 0.4 0.05 - text yes
+qwen/qwen3-coder 262144 65536 0.22 1.8 - - text no
+qwen/qwen3-coder-30b-a3b-instruct 160000 32768 0.07 0.27 - - text no
+qwen/qwen3-coder-flash 1000000 65536 0.195 0.975 0.039 0.24375 text no
+qwen/qwen3-coder-next 262144 262144 0.11 0.8 0.07 - text no
+qwen/qwen3-coder-plus 1000000 65536 0.65 3.25 0.13 0.8125 text no
+qwen/qwen3-coder:free 262000 262000 0 0 0 0 text no
+qwen/qwen3-max 262144 32768 0.78 3.9 0.156 0.975 text no
+qwen/qwen3-max-thinking 262144 32768 0.78 3.9 - - text yes
+qwen/qwen3-next-80b-a3b-instruct 262144 16384 0.09 1.1 - - text no
+qwen/qwen3-next-80b-a3b-instruct:free 262144 4096 0 0 0 0 text no
+qwen/qwen3-next-80b-a3b-thinking 131072 32768 0.0975 0.78 - - text yes
+qwen/qwen3-vl-235b-a22b-instruct 262144 16384 0.2 0.88 0.11 - text+image no
+qwen/qwen3-vl-235b-a22b-thinking 131072 32768 0.26 2.6 - - text+image yes
+qwen/qwen3-vl-30b-a3b-instruct 131072 32768 0.13 0.52 - - text+image no
+qwen/qwen3-vl-30b-a3b-thinking 131072 32768 0.13 1.56 - - text+image yes
+qwen/qwen3-vl-32b-instruct 131072 32768 0.104 0.416 - - text+image no
+qwen/qwen3-vl-8b-instruct 131072 32768 0.08 0.5 - - text+image no
+qwen/qwen3-vl-8b-thinking 131072 32768 0.117 1.365 - - text+image yes
+qwen/qwen3.5-122b-a10b 262144 65536 0.26 2.08 - - text+image yes
+qwen/qwen3.5-27b 262144 65536 0.195 1.56 - - text+image yes
+qwen/qwen3.5-35b-a3b 262144 81920 0.14 1 0.05 - text+image yes
+qwen/qwen3.5-397b-a17b 262144 65536 0.39 2.34 0.195 - text+image yes
+qwen/qwen3.5-9b 262144 81920 0.04 0.15 - - text+image yes
+qwen/qwen3.5-flash-02-23 1000000 65536 0.065 0.26 - 0.08125 text+image yes
+qwen/qwen3.5-plus-02-15 1000000 65536 0.26 1.56 - 0.325 text+image yes
+qwen/qwen3.5-plus-20260420 1000000 65536 0.4 2.4 - - text+image yes
+qwen/qwen3.6-27b 262144 81920 0.32 3.2 - - text+image yes
+qwen/qwen3.6-35b-a3b 262144 262144 0.15 1 0.05 - text+image yes
+qwen/qwen3.6-flash 1000000 65536 0.25 1.5 - 0.3125 text+image yes
+qwen/qwen3.6-max-preview 262144 65536 1.04 6.24 - 1.3 text yes
+qwen/qwen3.6-plus 1000000 65536 0.325 1.95 - 0.40625 text+image yes
+rekaai/reka-edge 16384 16384 0.1 0.1 - - text+image no
+relace/relace-search 256000 128000 1 3 - - text no
+sao10k/l3-euryale-70b 8192 8192 1.48 1.48 - - text no
+sao10k/l3.1-euryale-70b 131072 16384 0.85 0.85 - - text no
+stepfun/step-3.5-flash 262144 65536 0.1 0.3 - - text yes
+tencent/hy3-preview:free 262144 262144 0 0 0 0 text yes
+thedrummer/rocinante-12b 32768 32768 0.17 0.43 - - text no
+thedrummer/unslopnemo-12b 32768 32768 0.4 0.4 - - text no
+tngtech/deepseek-r1t2-chimera 163840 163840 0.3 1.1 0.15 - text yes
+upstage/solar-pro-3 128000 4096 0.15 0.6 0.015 - text yes
+x-ai/grok-3 131072 4096 3 15 0.75 - text no
+x-ai/grok-3-beta 131072 4096 3 15 0.75 - text no
+x-ai/grok-3-mini 131072 4096 0.3 0.5 0.075 - text yes
+x-ai/grok-3-mini-beta 131072 4096 0.3 0.5 0.075 - text yes
+x-ai/grok-4 256000 4096 3 15 0.75 - text+image yes
+x-ai/grok-4-fast 2000000 30000 0.2 0.5 0.05 - text+image yes
+x-ai/grok-4.1-fast 2000000 30000 0.2 0.5 0.05 - text+image yes
+x-ai/grok-4.20 2000000 4096 1.25 2.5 0.2 - text+image yes
+x-ai/grok-4.3 1000000 4096 1.25 2.5 0.2 - text+image yes
+x-ai/grok-code-fast-1 256000 10000 0.2 1.5 0.02 - text yes
+xiaomi/mimo-v2-flash 262144 65536 0.09 0.29 0.045 - text yes
+xiaomi/mimo-v2-omni 262144 65536 0.4 2 0.08 - text+image yes
+xiaomi/mimo-v2-pro 1048576 131072 1 3 0.2 - text yes
+xiaomi/mimo-v2.5 1048576 131072 0.4 2 0.08 - text+image yes
+xiaomi/mimo-v2.5-pro 1048576 131072 1 3 0.2 - text yes
+z-ai/glm-4-32b 128000 4096 0.1 0.1 - - text no
+z-ai/glm-4.5 131072 98304 0.6 2.2 0.11 - text yes
+z-ai/glm-4.5-air 131072 98304 0.13 0.85 0.025 - text yes
+z-ai/glm-4.5-air:free 131072 96000 0 0 0 0 text yes
+z-ai/glm-4.5v 65536 16384 0.6 1.8 0.11 - text+image yes
+z-ai/glm-4.6 204800 204800 0.39 1.9 - - text yes
+z-ai/glm-4.6v 131072 24000 0.3 0.9 0.05 - text+image yes
+z-ai/glm-4.7 202752 4096 0.38 1.74 - - text yes
+z-ai/glm-4.7-flash 202752 16384 0.06 0.4 0.01 - text yes
+z-ai/glm-5 202752 4096 0.6 1.9 0.119 - text yes
+z-ai/glm-5-turbo 202752 131072 1.2 4 0.24 - text yes
+z-ai/glm-5.1 202752 65535 1.05 3.5 0.525 - text yes
+z-ai/glm-5v-turbo 202752 131072 1.2 4 0.24 - text+image yes
+~anthropic/claude-haiku-latest 200000 64000 1 5 0.1 1.25 text+image yes
+~anthropic/claude-opus-latest 1000000 128000 5 25 0.5 6.25 text+image yes
+~anthropic/claude-sonnet-latest 1000000 128000 3 15 0.3 3.75 text+image yes
+~google/gemini-flash-latest 1048576 65536 0.5 3 0.05 0.083333 text+image yes
+~google/gemini-pro-latest 1048576 65536 2 12 0.2 0.375 text+image yes
+~moonshotai/kimi-latest 262144 16384 0.75 3.5 0.15 - text+image yes
+~openai/gpt-latest 1050000 128000 5 30 0.5 - text+image yes
+~openai/gpt-mini-latest 400000 128000 0.75 4.5 0.075 - text+image yes
 `,
   google: `
-gemini-1.5-flash 1000000 8192 0.075 0.3 0.01875 - text+image
-gemini-1.5-flash-8b 1000000 8192 0.0375 0.15 0.01 - text+image
-gemini-1.5-pro 1000000 8192 1.25 5 0.3125 - text+image
-gemini-2.0-flash 1048576 8192 0.1 0.4 0.025 - text+image
-gemini-2.0-flash-lite 1048576 8192 0.075 0.3 - - text+image
-gemini-2.5-flash 1048576 65536 0.3 2.5 0.03 - text+image
-gemini-2.5-flash-lite 1048576 65536 0.1 0.4 0.025 - text+image
-gemini-2.5-flash-lite-preview-06-17 1048576 65536 0.1 0.4 0.025 - text+image
-gemini-2.5-flash-lite-preview-09-2025 1048576 65536 0.1 0.4 0.025 - text+image
-gemini-2.5-flash-preview-04-17 1048576 65536 0.15 0.6 0.0375 - text+image
-gemini-2.5-flash-preview-05-20 1048576 65536 0.15 0.6 0.0375 - text+image
-gemini-2.5-flash-preview-09-2025 1048576 65536 0.3 2.5 0.075 - text+image
-gemini-2.5-pro 1048576 65536 1.25 10 0.125 - text+image
-gemini-2.5-pro-preview-05-06 1048576 65536 1.25 10 0.31 - text+image
-gemini-2.5-pro-preview-06-05 1048576 65536 1.25 10 0.31 - text+image
-gemini-3-flash-preview 1048576 65536 0.5 3 0.05 - text+image
-gemini-3-pro-preview 1000000 64000 2 12 0.2 - text+image
-gemini-3.1-flash-lite-preview 1048576 65536 0.25 1.5 0.025 1 text+image
-gemini-3.1-pro-preview 1048576 65536 2 12 0.2 - text+image
-gemini-3.1-pro-preview-customtools 1048576 65536 2 12 0.2 - text+image
-gemini-flash-latest 1048576 65536 0.3 2.5 0.075 - text+image
-gemini-flash-lite-latest 1048576 65536 0.1 0.4 0.025 - text+image
-gemini-live-2.5-flash 128000 8000 0.5 2 - - text+image
-gemini-live-2.5-flash-preview-native-audio 131072 65536 0.5 2 - - text
-gemma-3-27b-it 131072 8192 - - - - text+image
-gemma-4-26b-a4b-it 256000 8192 - - - - text+image
-gemma-4-31b-it 256000 8192 - - - - text+image
+gemini-1.5-flash 1000000 8192 0.075 0.3 0.01875 - text+image no
+gemini-1.5-flash-8b 1000000 8192 0.0375 0.15 0.01 - text+image no
+gemini-1.5-pro 1000000 8192 1.25 5 0.3125 - text+image no
+gemini-2.0-flash 1048576 8192 0.1 0.4 0.025 - text+image no
+gemini-2.0-flash-lite 1048576 8192 0.075 0.3 - - text+image no
+gemini-2.5-flash 1048576 65536 0.3 2.5 0.03 - text+image yes
+gemini-2.5-flash-lite 1048576 65536 0.1 0.4 0.025 - text+image yes
+gemini-2.5-flash-lite-preview-06-17 1048576 65536 0.1 0.4 0.025 - text+image yes
+gemini-2.5-flash-lite-preview-09-2025 1048576 65536 0.1 0.4 0.025 - text+image yes
+gemini-2.5-flash-preview-04-17 1048576 65536 0.15 0.6 0.0375 - text+image yes
+gemini-2.5-flash-preview-05-20 1048576 65536 0.15 0.6 0.0375 - text+image yes
+gemini-2.5-flash-preview-09-2025 1048576 65536 0.3 2.5 0.075 - text+image yes
+gemini-2.5-pro 1048576 65536 1.25 10 0.125 - text+image yes
+gemini-2.5-pro-preview-05-06 1048576 65536 1.25 10 0.31 - text+image yes
+gemini-2.5-pro-preview-06-05 1048576 65536 1.25 10 0.31 - text+image yes
+gemini-3-flash-preview 1048576 65536 0.5 3 0.05 - text+image yes
+gemini-3-pro-preview 1000000 64000 2 12 0.2 - text+image yes
+gemini-3.1-flash-lite-preview 1048576 65536 0.25 1.5 0.025 1 text+image yes
+gemini-3.1-pro-preview 1048576 65536 2 12 0.2 - text+image yes
+gemini-3.1-pro-preview-customtools 1048576 65536 2 12 0.2 - text+image yes
+gemini-flash-latest 1048576 65536 0.3 2.5 0.075 - text+image yes
+gemini-flash-lite-latest 1048576 65536 0.1 0.4 0.025 - text+image yes
+gemini-live-2.5-flash 128000 8000 0.5 2 - - text+image yes
+gemini-live-2.5-flash-preview-native-audio 131072 65536 0.5 2 - - text yes
+gemma-3-27b-it 131072 8192 - - - - text+image no
+gemma-4-26b-a4b-it 256000 8192 - - - - text+image yes
+gemma-4-31b-it 256000 8192 - - - - text+image yes
 `,
   groq: `
-deepseek-r1-distill-llama-70b 131072 8192 0.75 0.99 - - text
-gemma2-9b-it 8192 8192 0.2 0.2 - - text
-groq/compound 131072 8192 - - - - text
-groq/compound-mini 131072 8192 - - - - text
-llama-3.1-8b-instant 131072 131072 0.05 0.08 - - text
-llama-3.3-70b-versatile 131072 32768 0.59 0.79 - - text
-llama3-70b-8192 8192 8192 0.59 0.79 - - text
-llama3-8b-8192 8192 8192 0.05 0.08 - - text
-meta-llama/llama-4-maverick-17b-128e-instruct 131072 8192 0.2 0.6 - - text+image
-meta-llama/llama-4-scout-17b-16e-instruct 131072 8192 0.11 0.34 - - text+image
-mistral-saba-24b 32768 32768 0.79 0.79 - - text
-moonshotai/kimi-k2-instruct 131072 16384 1 3 - - text
-moonshotai/kimi-k2-instruct-0905 262144 16384 1 3 - - text
-openai/gpt-oss-120b 131072 65536 0.15 0.6 - - text
-openai/gpt-oss-20b 131072 65536 0.075 0.3 - - text
-openai/gpt-oss-safeguard-20b 131072 65536 0.075 0.3 0.037 - text
-qwen-qwq-32b 131072 16384 0.29 0.39 - - text
-qwen/qwen3-32b 131072 40960 0.29 0.59 - - text
+deepseek-r1-distill-llama-70b 131072 8192 0.75 0.99 - - text yes
+gemma2-9b-it 8192 8192 0.2 0.2 - - text no
+groq/compound 131072 8192 - - - - text yes
+groq/compound-mini 131072 8192 - - - - text yes
+llama-3.1-8b-instant 131072 131072 0.05 0.08 - - text no
+llama-3.3-70b-versatile 131072 32768 0.59 0.79 - - text no
+llama3-70b-8192 8192 8192 0.59 0.79 - - text no
+llama3-8b-8192 8192 8192 0.05 0.08 - - text no
+meta-llama/llama-4-maverick-17b-128e-instruct 131072 8192 0.2 0.6 - - text+image no
+meta-llama/llama-4-scout-17b-16e-instruct 131072 8192 0.11 0.34 - - text+image no
+mistral-saba-24b 32768 32768 0.79 0.79 - - text no
+moonshotai/kimi-k2-instruct 131072 16384 1 3 - - text no
+moonshotai/kimi-k2-instruct-0905 262144 16384 1 3 - - text no
+openai/gpt-oss-120b 131072 65536 0.15 0.6 - - text yes
+openai/gpt-oss-20b 131072 65536 0.075 0.3 - - text yes
+openai/gpt-oss-safeguard-20b 131072 65536 0.075 0.3 0.037 - text yes
+qwen-qwq-32b 131072 16384 0.29 0.39 - - text yes
+qwen/qwen3-32b 131072 40960 0.29 0.59 - - text yes
 `,
   xai: `
-grok-2 131072 8192 2 10 2 - text
-grok-2-1212 131072 8192 2 10 2 - text
-grok-2-latest 131072 8192 2 10 2 - text
-grok-2-vision 8192 4096 2 10 2 - text+image
-grok-2-vision-1212 8192 4096 2 10 2 - text+image
-grok-2-vision-latest 8192 4096 2 10 2 - text+image
-grok-3 131072 8192 3 15 0.75 - text
-grok-3-fast 131072 8192 5 25 1.25 - text
-grok-3-fast-latest 131072 8192 5 25 1.25 - text
-grok-3-latest 131072 8192 3 15 0.75 - text
-grok-3-mini 131072 8192 0.3 0.5 0.075 - text
-grok-3-mini-fast 131072 8192 0.6 4 0.15 - text
-grok-3-mini-fast-latest 131072 8192 0.6 4 0.15 - text
-grok-3-mini-latest 131072 8192 0.3 0.5 0.075 - text
-grok-4 256000 64000 3 15 0.75 - text
-grok-4-1-fast 2000000 30000 0.2 0.5 0.05 - text+image
-grok-4-1-fast-non-reasoning 2000000 30000 0.2 0.5 0.05 - text+image
-grok-4-fast 2000000 30000 0.2 0.5 0.05 - text+image
-grok-4-fast-non-reasoning 2000000 30000 0.2 0.5 0.05 - text+image
-grok-4.20-0309-non-reasoning 2000000 30000 2 6 0.2 - text+image
-grok-4.20-0309-reasoning 2000000 30000 2 6 0.2 - text+image
-grok-4.3 1000000 30000 1.25 2.5 0.2 - text+image
-grok-beta 131072 4096 5 15 5 - text
-grok-code-fast-1 256000 10000 0.2 1.5 0.02 - text
-grok-vision-beta 8192 4096 5 15 5 - text+image
+grok-2 131072 8192 2 10 2 - text no
+grok-2-1212 131072 8192 2 10 2 - text no
+grok-2-latest 131072 8192 2 10 2 - text no
+grok-2-vision 8192 4096 2 10 2 - text+image no
+grok-2-vision-1212 8192 4096 2 10 2 - text+image no
+grok-2-vision-latest 8192 4096 2 10 2 - text+image no
+grok-3 131072 8192 3 15 0.75 - text no
+grok-3-fast 131072 8192 5 25 1.25 - text no
+grok-3-fast-latest 131072 8192 5 25 1.25 - text no
+grok-3-latest 131072 8192 3 15 0.75 - text no
+grok-3-mini 131072 8192 0.3 0.5 0.075 - text yes
+grok-3-mini-fast 131072 8192 0.6 4 0.15 - text yes
+grok-3-mini-fast-latest 131072 8192 0.6 4 0.15 - text yes
+grok-3-mini-latest 131072 8192 0.3 0.5 0.075 - text yes
+grok-4 256000 64000 3 15 0.75 - text yes
+grok-4-1-fast 2000000 30000 0.2 0.5 0.05 - text+image yes
+grok-4-1-fast-non-reasoning 2000000 30000 0.2 0.5 0.05 - text+image no
+grok-4-fast 2000000 30000 0.2 0.5 0.05 - text+image yes
+grok-4-fast-non-reasoning 2000000 30000 0.2 0.5 0.05 - text+image no
+grok-4.20-0309-non-reasoning 2000000 30000 2 6 0.2 - text+image no
+grok-4.20-0309-reasoning 2000000 30000 2 6 0.2 - text+image yes
+grok-4.3 1000000 30000 1.25 2.5 0.2 - text+image yes
+grok-beta 131072 4096 5 15 5 - text no
+grok-code-fast-1 256000 10000 0.2 1.5 0.02 - text yes
+grok-vision-beta 8192 4096 5 15 5 - text+image no
 `,
   deepseek: `
-deepseek-v4-flash 1000000 384000 0.14 0.28 0.0028 - text
-deepseek-v4-pro 1000000 384000 0.435 0.87 0.003625 - text
+deepseek-v4-flash 1000000 384000 0.14 0.28 0.0028 - text yes
+deepseek-v4-pro 1000000 384000 0.435 0.87 0.003625 - text yes
 `,
   mistral: `
-codestral-latest 256000 4096 0.3 0.9 - - text
-devstral-2512 262144 262144 0.4 2 - - text
-devstral-medium-2507 128000 128000 0.4 2 - - text
-devstral-medium-latest 262144 262144 0.4 2 - - text
-devstral-small-2505 128000 128000 0.1 0.3 - - text
-devstral-small-2507 128000 128000 0.1 0.3 - - text
-labs-devstral-small-2512 256000 256000 - - - - text+image
-magistral-medium-latest 128000 16384 2 5 - - text
-magistral-small 128000 128000 0.5 1.5 - - text
-ministral-3b-latest 128000 128000 0.04 0.04 - - text
-ministral-8b-latest 128000 128000 0.1 0.1 - - text
-mistral-large-2411 131072 16384 2 6 - - text
-mistral-large-2512 262144 262144 0.5 1.5 - - text+image
-mistral-large-latest 262144 262144 0.5 1.5 - - text+image
-mistral-medium-2505 131072 131072 0.4 2 - - text+image
-mistral-medium-2508 262144 262144 0.4 2 - - text+image
-mistral-medium-2604 262144 262144 1.5 7.5 - - text+image
-mistral-medium-3.5 262144 262144 1.5 7.5 - - text+image
-mistral-medium-latest 262144 262144 1.5 7.5 - - text+image
-mistral-nemo 128000 128000 0.15 0.15 - - text
-mistral-small-2506 128000 16384 0.1 0.3 - - text+image
-mistral-small-2603 256000 256000 0.15 0.6 - - text+image
-mistral-small-latest 256000 256000 0.15 0.6 - - text+image
-open-mistral-7b 8000 8000 0.25 0.25 - - text
-open-mixtral-8x22b 64000 64000 2 6 - - text
-open-mixtral-8x7b 32000 32000 0.7 0.7 - - text
-pixtral-12b 128000 128000 0.15 0.15 - - text+image
-pixtral-large-latest 128000 128000 2 6 - - text+image
+codestral-latest 256000 4096 0.3 0.9 - - text no
+devstral-2512 262144 262144 0.4 2 - - text no
+devstral-medium-2507 128000 128000 0.4 2 - - text no
+devstral-medium-latest 262144 262144 0.4 2 - - text no
+devstral-small-2505 128000 128000 0.1 0.3 - - text no
+devstral-small-2507 128000 128000 0.1 0.3 - - text no
+labs-devstral-small-2512 256000 256000 - - - - text+image no
+magistral-medium-latest 128000 16384 2 5 - - text yes
+magistral-small 128000 128000 0.5 1.5 - - text yes
+ministral-3b-latest 128000 128000 0.04 0.04 - - text no
+ministral-8b-latest 128000 128000 0.1 0.1 - - text no
+mistral-large-2411 131072 16384 2 6 - - text no
+mistral-large-2512 262144 262144 0.5 1.5 - - text+image no
+mistral-large-latest 262144 262144 0.5 1.5 - - text+image no
+mistral-medium-2505 131072 131072 0.4 2 - - text+image no
+mistral-medium-2508 262144 262144 0.4 2 - - text+image no
+mistral-medium-2604 262144 262144 1.5 7.5 - - text+image yes
+mistral-medium-3.5 262144 262144 1.5 7.5 - - text+image yes
+mistral-medium-latest 262144 262144 1.5 7.5 - - text+image yes
+mistral-nemo 128000 128000 0.15 0.15 - - text no
+mistral-small-2506 128000 16384 0.1 0.3 - - text+image no
+mistral-small-2603 256000 256000 0.15 0.6 - - text+image yes
+mistral-small-latest 256000 256000 0.15 0.6 - - text+image yes
+open-mistral-7b 8000 8000 0.25 0.25 - - text no
+open-mixtral-8x22b 64000 64000 2 6 - - text no
+open-mixtral-8x7b 32000 32000 0.7 0.7 - - text no
+pixtral-12b 128000 128000 0.15 0.15 - - text+image no
+pixtral-large-latest 128000 128000 2 6 - - text+image no
 `,
   cerebras: `
-gpt-oss-120b 131072 32768 0.25 0.69 - - text
-llama3.1-8b 32000 8000 0.1 0.1 - - text
-qwen-3-235b-a22b-instruct-2507 131000 32000 0.6 1.2 - - text
-zai-glm-4.7 131072 40000 2.25 2.75 - - text
+gpt-oss-120b 131072 32768 0.25 0.69 - - text yes
+llama3.1-8b 32000 8000 0.1 0.1 - - text no
+qwen-3-235b-a22b-instruct-2507 131000 32000 0.6 1.2 - - text no
+zai-glm-4.7 131072 40000 2.25 2.75 - - text no
 `,
   fireworks: `
-accounts/fireworks/models/deepseek-v3p1 163840 163840 0.56 1.68 - - text
-accounts/fireworks/models/deepseek-v3p2 160000 160000 0.56 1.68 0.28 - text
-accounts/fireworks/models/deepseek-v4-pro 1000000 384000 1.74 3.48 0.15 - text
-accounts/fireworks/models/glm-4p5 131072 131072 0.55 2.19 - - text
-accounts/fireworks/models/glm-4p5-air 131072 131072 0.22 0.88 - - text
-accounts/fireworks/models/glm-4p7 198000 198000 0.6 2.2 0.3 - text
-accounts/fireworks/models/glm-5 202752 131072 1 3.2 0.5 - text
-accounts/fireworks/models/glm-5p1 202800 131072 1.4 4.4 0.26 - text
-accounts/fireworks/models/gpt-oss-120b 131072 32768 0.15 0.6 - - text
-accounts/fireworks/models/gpt-oss-20b 131072 32768 0.05 0.2 - - text
-accounts/fireworks/models/kimi-k2-instruct 128000 16384 1 3 - - text
-accounts/fireworks/models/kimi-k2-thinking 256000 256000 0.6 2.5 0.3 - text
-accounts/fireworks/models/kimi-k2p5 256000 256000 0.6 3 0.1 - text+image
-accounts/fireworks/models/kimi-k2p6 262000 262000 0.95 4 0.16 - text+image
-accounts/fireworks/models/minimax-m2p1 200000 200000 0.3 1.2 0.03 - text
-accounts/fireworks/models/minimax-m2p5 196608 196608 0.3 1.2 0.03 - text
-accounts/fireworks/models/minimax-m2p7 196608 196608 0.3 1.2 0.03 - text
-accounts/fireworks/models/qwen3p6-plus 128000 8192 0.5 3 0.1 - text+image
-accounts/fireworks/routers/kimi-k2p5-turbo 256000 256000 - - - - text+image
+accounts/fireworks/models/deepseek-v3p1 163840 163840 0.56 1.68 - - text yes
+accounts/fireworks/models/deepseek-v3p2 160000 160000 0.56 1.68 0.28 - text yes
+accounts/fireworks/models/deepseek-v4-pro 1000000 384000 1.74 3.48 0.15 - text yes
+accounts/fireworks/models/glm-4p5 131072 131072 0.55 2.19 - - text yes
+accounts/fireworks/models/glm-4p5-air 131072 131072 0.22 0.88 - - text yes
+accounts/fireworks/models/glm-4p7 198000 198000 0.6 2.2 0.3 - text yes
+accounts/fireworks/models/glm-5 202752 131072 1 3.2 0.5 - text yes
+accounts/fireworks/models/glm-5p1 202800 131072 1.4 4.4 0.26 - text yes
+accounts/fireworks/models/gpt-oss-120b 131072 32768 0.15 0.6 - - text yes
+accounts/fireworks/models/gpt-oss-20b 131072 32768 0.05 0.2 - - text yes
+accounts/fireworks/models/kimi-k2-instruct 128000 16384 1 3 - - text no
+accounts/fireworks/models/kimi-k2-thinking 256000 256000 0.6 2.5 0.3 - text yes
+accounts/fireworks/models/kimi-k2p5 256000 256000 0.6 3 0.1 - text+image yes
+accounts/fireworks/models/kimi-k2p6 262000 262000 0.95 4 0.16 - text+image yes
+accounts/fireworks/models/minimax-m2p1 200000 200000 0.3 1.2 0.03 - text yes
+accounts/fireworks/models/minimax-m2p5 196608 196608 0.3 1.2 0.03 - text yes
+accounts/fireworks/models/minimax-m2p7 196608 196608 0.3 1.2 0.03 - text yes
+accounts/fireworks/models/qwen3p6-plus 128000 8192 0.5 3 0.1 - text+image yes
+accounts/fireworks/routers/kimi-k2p5-turbo 256000 256000 - - - - text+image yes
 `,
   moonshotai: `
-kimi-k2-0711-preview 131072 16384 0.6 2.5 0.15 - text
-kimi-k2-0905-preview 262144 262144 0.6 2.5 0.15 - text
-kimi-k2-thinking 262144 262144 0.6 2.5 0.15 - text
-kimi-k2-thinking-turbo 262144 262144 1.15 8 0.15 - text
-kimi-k2-turbo-preview 262144 262144 2.4 10 0.6 - text
-kimi-k2.5 262144 262144 0.6 3 0.1 - text+image
-kimi-k2.6 262144 262144 0.95 4 0.16 - text+image
+kimi-k2-0711-preview 131072 16384 0.6 2.5 0.15 - text no
+kimi-k2-0905-preview 262144 262144 0.6 2.5 0.15 - text no
+kimi-k2-thinking 262144 262144 0.6 2.5 0.15 - text yes
+kimi-k2-thinking-turbo 262144 262144 1.15 8 0.15 - text yes
+kimi-k2-turbo-preview 262144 262144 2.4 10 0.6 - text no
+kimi-k2.5 262144 262144 0.6 3 0.1 - text+image yes
+kimi-k2.6 262144 262144 0.95 4 0.16 - text+image yes
 `,
   huggingface: `
-MiniMaxAI/MiniMax-M2.1 204800 131072 0.3 1.2 - - text
-MiniMaxAI/MiniMax-M2.5 204800 131072 0.3 1.2 0.03 - text
-MiniMaxAI/MiniMax-M2.7 204800 131072 0.3 1.2 0.06 - text
-Qwen/Qwen3-235B-A22B-Thinking-2507 262144 131072 0.3 3 - - text
-Qwen/Qwen3-Coder-480B-A35B-Instruct 262144 66536 2 2 - - text
-Qwen/Qwen3-Coder-Next 262144 65536 0.2 1.5 - - text
-Qwen/Qwen3-Next-80B-A3B-Instruct 262144 66536 0.25 1 - - text
-Qwen/Qwen3-Next-80B-A3B-Thinking 262144 131072 0.3 2 - - text
-Qwen/Qwen3.5-397B-A17B 262144 32768 0.6 3.6 - - text+image
-XiaomiMiMo/MiMo-V2-Flash 262144 4096 0.1 0.3 - - text
-deepseek-ai/DeepSeek-R1-0528 163840 163840 3 5 - - text
-deepseek-ai/DeepSeek-V3.2 163840 65536 0.28 0.4 - - text
-deepseek-ai/DeepSeek-V4-Pro 1048576 393216 1.74 3.48 0.145 - text
-moonshotai/Kimi-K2-Instruct 131072 16384 1 3 - - text
-moonshotai/Kimi-K2-Instruct-0905 262144 16384 1 3 - - text
-moonshotai/Kimi-K2-Thinking 262144 262144 0.6 2.5 0.15 - text
-moonshotai/Kimi-K2.5 262144 262144 0.6 3 0.1 - text+image
-moonshotai/Kimi-K2.6 262144 262144 0.95 4 0.16 - text+image
-zai-org/GLM-4.7 204800 131072 0.6 2.2 0.11 - text
-zai-org/GLM-4.7-Flash 200000 128000 - - - - text
-zai-org/GLM-5 202752 131072 1 3.2 0.2 - text
-zai-org/GLM-5.1 202752 131072 1 3.2 0.2 - text
+MiniMaxAI/MiniMax-M2.1 204800 131072 0.3 1.2 - - text yes
+MiniMaxAI/MiniMax-M2.5 204800 131072 0.3 1.2 0.03 - text yes
+MiniMaxAI/MiniMax-M2.7 204800 131072 0.3 1.2 0.06 - text yes
+Qwen/Qwen3-235B-A22B-Thinking-2507 262144 131072 0.3 3 - - text yes
+Qwen/Qwen3-Coder-480B-A35B-Instruct 262144 66536 2 2 - - text no
+Qwen/Qwen3-Coder-Next 262144 65536 0.2 1.5 - - text no
+Qwen/Qwen3-Next-80B-A3B-Instruct 262144 66536 0.25 1 - - text no
+Qwen/Qwen3-Next-80B-A3B-Thinking 262144 131072 0.3 2 - - text no
+Qwen/Qwen3.5-397B-A17B 262144 32768 0.6 3.6 - - text+image yes
+XiaomiMiMo/MiMo-V2-Flash 262144 4096 0.1 0.3 - - text yes
+deepseek-ai/DeepSeek-R1-0528 163840 163840 3 5 - - text yes
+deepseek-ai/DeepSeek-V3.2 163840 65536 0.28 0.4 - - text yes
+deepseek-ai/DeepSeek-V4-Pro 1048576 393216 1.74 3.48 0.145 - text yes
+moonshotai/Kimi-K2-Instruct 131072 16384 1 3 - - text no
+moonshotai/Kimi-K2-Instruct-0905 262144 16384 1 3 - - text no
+moonshotai/Kimi-K2-Thinking 262144 262144 0.6 2.5 0.15 - text yes
+moonshotai/Kimi-K2.5 262144 262144 0.6 3 0.1 - text+image yes
+moonshotai/Kimi-K2.6 262144 262144 0.95 4 0.16 - text+image yes
+zai-org/GLM-4.7 204800 131072 0.6 2.2 0.11 - text yes
+zai-org/GLM-4.7-Flash 200000 128000 - - - - text yes
+zai-org/GLM-5 202752 131072 1 3.2 0.2 - text yes
+zai-org/GLM-5.1 202752 131072 1 3.2 0.2 - text yes
 `,
   'vercel-ai-gateway': `
-alibaba/qwen-3-14b 40960 16384 0.12 0.24 - - text
-alibaba/qwen-3-235b 131000 40000 0.6 1.2 0.6 - text
-alibaba/qwen-3-30b 40960 16384 0.08 0.29 - - text
-alibaba/qwen-3-32b 128000 8192 0.16 0.64 - - text
-alibaba/qwen-3.6-max-preview 240000 64000 1.3 7.8 0.26 1.625 text+image
-alibaba/qwen3-235b-a22b-thinking 131072 32768 0.4 4 - - text+image
-alibaba/qwen3-coder 262144 65536 1.5 7.5 0.3 - text
-alibaba/qwen3-coder-30b-a3b 262144 8192 0.15 0.6 - - text
-alibaba/qwen3-coder-next 256000 256000 0.5 1.2 - - text
-alibaba/qwen3-coder-plus 1000000 65536 1 5 0.2 - text
-alibaba/qwen3-max 262144 32768 1.2 6 0.24 - text
-alibaba/qwen3-max-preview 262144 32768 1.2 6 0.24 - text
-alibaba/qwen3-max-thinking 256000 65536 1.2 6 0.24 - text
-alibaba/qwen3-vl-thinking 131072 32768 0.4 4 - - text+image
-alibaba/qwen3.5-flash 1000000 64000 0.1 0.4 0.001 0.125 text+image
-alibaba/qwen3.5-plus 1000000 64000 0.4 2.4 0.04 0.5 text+image
-alibaba/qwen3.6-27b 256000 256000 0.6 3.6 - - text+image
-alibaba/qwen3.6-plus 1000000 64000 0.5 3 0.1 0.625 text+image
-anthropic/claude-3-haiku 200000 4096 0.25 1.25 0.03 0.3 text+image
-anthropic/claude-3.5-haiku 200000 8192 0.8 4 0.08 1 text+image
-anthropic/claude-3.7-sonnet 200000 8192 3 15 0.3 3.75 text+image
-anthropic/claude-haiku-4.5 200000 64000 1 5 0.1 1.25 text+image
-anthropic/claude-opus-4 200000 32000 15 75 1.5 18.75 text+image
-anthropic/claude-opus-4.1 200000 32000 15 75 1.5 18.75 text+image
-anthropic/claude-opus-4.5 200000 64000 5 25 0.5 6.25 text+image
-anthropic/claude-opus-4.6 1000000 128000 5 25 0.5 6.25 text+image
-anthropic/claude-opus-4.7 1000000 128000 5 25 0.5 6.25 text+image
-anthropic/claude-sonnet-4 1000000 64000 3 15 0.3 3.75 text+image
-anthropic/claude-sonnet-4.5 1000000 64000 3 15 0.3 3.75 text+image
-anthropic/claude-sonnet-4.6 1000000 128000 3 15 0.3 3.75 text+image
-arcee-ai/trinity-large-preview 131000 131000 0.25 1 - - text
-arcee-ai/trinity-large-thinking 262100 80000 0.25 0.9 - - text
-bytedance/seed-1.6 256000 32000 0.25 2 0.05 - text
-cohere/command-a 256000 8000 2.5 10 - - text
-deepseek/deepseek-r1 128000 8192 1.35 5.4 - - text
-deepseek/deepseek-v3 163840 16384 0.77 0.77 - - text
-deepseek/deepseek-v3.1 163840 8192 0.56 1.68 0.28 - text
-deepseek/deepseek-v3.1-terminus 131072 65536 0.27 1 0.135 - text
-deepseek/deepseek-v3.2 128000 8000 0.28 0.42 0.028 - text
-deepseek/deepseek-v3.2-thinking 128000 8000 0.62 1.85 - - text
-deepseek/deepseek-v4-flash 1000000 384000 0.14 0.28 0.0028 - text
-deepseek/deepseek-v4-pro 1000000 384000 0.435 0.87 0.0036 - text
-google/gemini-2.0-flash 1048576 8192 0.15 0.6 0.025 - text+image
-google/gemini-2.0-flash-lite 1048576 8192 0.075 0.3 0.02 - text+image
-google/gemini-2.5-flash 1000000 65536 0.3 2.5 0.03 - text+image
-google/gemini-2.5-flash-lite 1048576 65536 0.1 0.4 0.01 - text+image
-google/gemini-2.5-pro 1048576 65536 1.25 10 0.125 - text+image
-google/gemini-3-flash 1000000 65000 0.5 3 0.05 - text+image
-google/gemini-3-pro-preview 1000000 64000 2 12 0.2 - text+image
-google/gemini-3.1-flash-lite-preview 1000000 65000 0.25 1.5 0.03 - text+image
-google/gemini-3.1-pro-preview 1000000 64000 2 12 0.2 - text+image
-google/gemma-4-26b-a4b-it 262144 131072 0.13 0.4 - - text+image
-google/gemma-4-31b-it 262144 131072 0.14 0.4 - - text+image
-inception/mercury-2 128000 128000 0.25 0.75 0.025 - text
-inception/mercury-coder-small 32000 16384 0.25 1 - - text
-kwaipilot/kat-coder-pro-v2 256000 256000 0.3 1.2 0.06 - text
-meituan/longcat-flash-chat 128000 100000 - - - - text
-meta/llama-3.1-70b 128000 8192 0.72 0.72 - - text
-meta/llama-3.1-8b 128000 8192 0.22 0.22 - - text
-meta/llama-3.2-11b 128000 8192 0.16 0.16 - - text+image
-meta/llama-3.2-90b 128000 8192 0.72 0.72 - - text+image
-meta/llama-3.3-70b 128000 8192 0.72 0.72 - - text
-meta/llama-4-maverick 128000 8192 0.24 0.97 - - text+image
-meta/llama-4-scout 128000 8192 0.17 0.66 - - text+image
-minimax/minimax-m2 205000 205000 0.3 1.2 0.03 0.375 text
-minimax/minimax-m2.1 204800 131072 0.3 1.2 0.03 0.375 text
-minimax/minimax-m2.1-lightning 204800 131072 0.3 2.4 0.03 0.375 text
-minimax/minimax-m2.5 204800 131000 0.3 1.2 0.03 0.375 text
-minimax/minimax-m2.5-highspeed 204800 131000 0.6 2.4 0.03 0.375 text
-minimax/minimax-m2.7 204800 131000 0.3 1.2 0.06 0.375 text+image
-minimax/minimax-m2.7-highspeed 204800 131100 0.6 2.4 0.06 0.375 text+image
-mistral/codestral 128000 4000 0.3 0.9 - - text
-mistral/devstral-2 256000 256000 0.4 2 - - text
-mistral/devstral-small 128000 64000 0.1 0.3 - - text
-mistral/devstral-small-2 256000 256000 0.1 0.3 - - text
-mistral/ministral-3b 128000 4000 0.1 0.1 - - text
-mistral/ministral-8b 128000 4000 0.15 0.15 - - text
-mistral/mistral-medium 128000 64000 0.4 2 - - text+image
-mistral/mistral-small 32000 4000 0.1 0.3 - - text+image
-mistral/pixtral-12b 128000 4000 0.15 0.15 - - text+image
-mistral/pixtral-large 128000 4000 2 6 - - text+image
-moonshotai/kimi-k2 131072 131072 0.57 2.3 - - text
-moonshotai/kimi-k2-thinking 262114 262114 0.6 2.5 0.15 - text
-moonshotai/kimi-k2-thinking-turbo 262114 262114 1.15 8 0.15 - text
-moonshotai/kimi-k2-turbo 256000 16384 1.15 8 0.15 - text
-moonshotai/kimi-k2.5 262114 262114 0.6 3 0.1 - text+image
-moonshotai/kimi-k2.6 262000 262000 0.95 4 0.16 - text+image
-nvidia/nemotron-nano-12b-v2-vl 131072 131072 0.2 0.6 - - text+image
-nvidia/nemotron-nano-9b-v2 131072 131072 0.06 0.23 - - text
-openai/gpt-4-turbo 128000 4096 10 30 - - text+image
-openai/gpt-4.1 1047576 32768 2 8 0.5 - text+image
-openai/gpt-4.1-mini 1047576 32768 0.4 1.6 0.1 - text+image
-openai/gpt-4.1-nano 1047576 32768 0.1 0.4 0.025 - text+image
-openai/gpt-4o 128000 16384 2.5 10 1.25 - text+image
-openai/gpt-4o-mini 128000 16384 0.15 0.6 0.075 - text+image
-openai/gpt-5 400000 128000 1.25 10 0.125 - text+image
-openai/gpt-5-chat 128000 16384 1.25 10 0.125 - text+image
-openai/gpt-5-codex 400000 128000 1.25 10 0.125 - text
-openai/gpt-5-mini 400000 128000 0.25 2 0.025 - text+image
-openai/gpt-5-nano 400000 128000 0.05 0.4 0.005 - text+image
-openai/gpt-5-pro 400000 272000 15 120 - - text+image
-openai/gpt-5.1-codex 400000 128000 1.25 10 0.125 - text+image
-openai/gpt-5.1-codex-max 400000 128000 1.25 10 0.125 - text+image
-openai/gpt-5.1-codex-mini 400000 128000 0.25 2 0.025 - text+image
-openai/gpt-5.1-instant 128000 16384 1.25 10 0.125 - text+image
-openai/gpt-5.1-thinking 400000 128000 1.25 10 0.125 - text+image
-openai/gpt-5.2 400000 128000 1.75 14 0.175 - text+image
-openai/gpt-5.2-chat 128000 16384 1.75 14 0.175 - text+image
-openai/gpt-5.2-codex 400000 128000 1.75 14 0.175 - text+image
-openai/gpt-5.2-pro 400000 128000 21 168 - - text+image
-openai/gpt-5.3-chat 128000 16384 1.75 14 0.175 - text+image
-openai/gpt-5.3-codex 400000 128000 1.75 14 0.175 - text+image
-openai/gpt-5.4 1050000 128000 2.5 15 0.25 - text+image
-openai/gpt-5.4-mini 400000 128000 0.75 4.5 0.075 - text+image
-openai/gpt-5.4-nano 400000 128000 0.2 1.25 0.02 - text+image
-openai/gpt-5.4-pro 1050000 128000 30 180 - - text+image
-openai/gpt-5.5 1000000 128000 5 30 0.5 - text+image
-openai/gpt-5.5-pro 1000000 128000 30 180 - - text+image
-openai/gpt-oss-20b 131072 8192 0.05 0.2 - - text
-openai/gpt-oss-safeguard-20b 131072 65536 0.075 0.3 0.037 - text
-openai/o1 200000 100000 15 60 7.5 - text+image
-openai/o3 200000 100000 2 8 0.5 - text+image
-openai/o3-deep-research 200000 100000 10 40 2.5 - text+image
-openai/o3-mini 200000 100000 1.1 4.4 0.55 - text
-openai/o3-pro 200000 100000 20 80 - - text+image
-openai/o4-mini 200000 100000 1.1 4.4 0.275 - text+image
-perplexity/sonar 127000 8000 - - - - text+image
-perplexity/sonar-pro 200000 8000 - - - - text+image
-xai/grok-3 131072 131072 3 15 0.75 - text
-xai/grok-3-fast 131072 131072 5 25 1.25 - text
-xai/grok-3-mini 131072 131072 0.3 0.5 0.075 - text
-xai/grok-3-mini-fast 131072 131072 0.6 4 - - text
-xai/grok-4 256000 256000 3 15 0.75 - text+image
-xai/grok-4-fast-non-reasoning 2000000 256000 0.2 0.5 0.05 - text+image
-xai/grok-4-fast-reasoning 2000000 256000 0.2 0.5 0.05 - text+image
-xai/grok-4.1-fast-non-reasoning 2000000 30000 0.2 0.5 0.05 - text+image
-xai/grok-4.1-fast-reasoning 2000000 30000 0.2 0.5 0.05 - text+image
-xai/grok-4.20-multi-agent 2000000 2000000 1.25 2.5 0.2 - text+image
-xai/grok-4.20-multi-agent-beta 2000000 2000000 1.25 2.5 0.2 - text+image
-xai/grok-4.20-non-reasoning 2000000 2000000 1.25 2.5 0.2 - text+image
-xai/grok-4.20-non-reasoning-beta 2000000 2000000 1.25 2.5 0.2 - text+image
-xai/grok-4.20-reasoning 2000000 2000000 1.25 2.5 0.2 - text+image
-xai/grok-4.20-reasoning-beta 2000000 2000000 1.25 2.5 0.2 - text+image
-xai/grok-4.3 1000000 1000000 1.25 2.5 0.2 - text+image
-xai/grok-code-fast-1 256000 256000 0.2 1.5 0.02 - text
-xiaomi/mimo-v2-flash 262144 32000 0.1 0.3 0.01 - text
-xiaomi/mimo-v2-pro 1000000 128000 1 3 0.2 - text
-xiaomi/mimo-v2.5 1050000 131100 0.4 2 0.08 - text+image
-xiaomi/mimo-v2.5-pro 1050000 131000 1 3 0.2 - text+image
-zai/glm-4.5 128000 96000 0.6 2.2 0.11 - text
-zai/glm-4.5-air 128000 96000 0.2 1.1 0.03 - text
-zai/glm-4.5v 66000 16000 0.6 1.8 0.11 - text+image
-zai/glm-4.6 200000 96000 0.6 2.2 0.11 - text
-zai/glm-4.6v 128000 24000 0.3 0.9 0.05 - text+image
-zai/glm-4.6v-flash 128000 24000 - - - - text+image
-zai/glm-4.7 131000 40000 2.25 2.75 2.25 - text
-zai/glm-4.7-flash 200000 131000 0.07 0.4 - - text
-zai/glm-4.7-flashx 200000 128000 0.06 0.4 0.01 - text
-zai/glm-5 202800 131100 1 3.2 0.2 - text
-zai/glm-5-turbo 202800 131100 1.2 4 0.24 - text
-zai/glm-5.1 202800 64000 1.4 4.4 0.26 - text
-zai/glm-5v-turbo 200000 128000 1.2 4 0.24 - text+image
+alibaba/qwen-3-14b 40960 16384 0.12 0.24 - - text yes
+alibaba/qwen-3-235b 131000 40000 0.6 1.2 0.6 - text no
+alibaba/qwen-3-30b 40960 16384 0.08 0.29 - - text yes
+alibaba/qwen-3-32b 128000 8192 0.16 0.64 - - text yes
+alibaba/qwen-3.6-max-preview 240000 64000 1.3 7.8 0.26 1.625 text+image yes
+alibaba/qwen3-235b-a22b-thinking 131072 32768 0.4 4 - - text+image yes
+alibaba/qwen3-coder 262144 65536 1.5 7.5 0.3 - text no
+alibaba/qwen3-coder-30b-a3b 262144 8192 0.15 0.6 - - text yes
+alibaba/qwen3-coder-next 256000 256000 0.5 1.2 - - text no
+alibaba/qwen3-coder-plus 1000000 65536 1 5 0.2 - text no
+alibaba/qwen3-max 262144 32768 1.2 6 0.24 - text no
+alibaba/qwen3-max-preview 262144 32768 1.2 6 0.24 - text no
+alibaba/qwen3-max-thinking 256000 65536 1.2 6 0.24 - text yes
+alibaba/qwen3-vl-thinking 131072 32768 0.4 4 - - text+image yes
+alibaba/qwen3.5-flash 1000000 64000 0.1 0.4 0.001 0.125 text+image yes
+alibaba/qwen3.5-plus 1000000 64000 0.4 2.4 0.04 0.5 text+image yes
+alibaba/qwen3.6-27b 256000 256000 0.6 3.6 - - text+image yes
+alibaba/qwen3.6-plus 1000000 64000 0.5 3 0.1 0.625 text+image yes
+anthropic/claude-3-haiku 200000 4096 0.25 1.25 0.03 0.3 text+image no
+anthropic/claude-3.5-haiku 200000 8192 0.8 4 0.08 1 text+image no
+anthropic/claude-3.7-sonnet 200000 8192 3 15 0.3 3.75 text+image yes
+anthropic/claude-haiku-4.5 200000 64000 1 5 0.1 1.25 text+image yes
+anthropic/claude-opus-4 200000 32000 15 75 1.5 18.75 text+image yes
+anthropic/claude-opus-4.1 200000 32000 15 75 1.5 18.75 text+image yes
+anthropic/claude-opus-4.5 200000 64000 5 25 0.5 6.25 text+image yes
+anthropic/claude-opus-4.6 1000000 128000 5 25 0.5 6.25 text+image yes
+anthropic/claude-opus-4.7 1000000 128000 5 25 0.5 6.25 text+image yes
+anthropic/claude-sonnet-4 1000000 64000 3 15 0.3 3.75 text+image yes
+anthropic/claude-sonnet-4.5 1000000 64000 3 15 0.3 3.75 text+image yes
+anthropic/claude-sonnet-4.6 1000000 128000 3 15 0.3 3.75 text+image yes
+arcee-ai/trinity-large-preview 131000 131000 0.25 1 - - text no
+arcee-ai/trinity-large-thinking 262100 80000 0.25 0.9 - - text yes
+bytedance/seed-1.6 256000 32000 0.25 2 0.05 - text yes
+cohere/command-a 256000 8000 2.5 10 - - text no
+deepseek/deepseek-r1 128000 8192 1.35 5.4 - - text yes
+deepseek/deepseek-v3 163840 16384 0.77 0.77 - - text no
+deepseek/deepseek-v3.1 163840 8192 0.56 1.68 0.28 - text yes
+deepseek/deepseek-v3.1-terminus 131072 65536 0.27 1 0.135 - text yes
+deepseek/deepseek-v3.2 128000 8000 0.28 0.42 0.028 - text no
+deepseek/deepseek-v3.2-thinking 128000 8000 0.62 1.85 - - text no
+deepseek/deepseek-v4-flash 1000000 384000 0.14 0.28 0.0028 - text yes
+deepseek/deepseek-v4-pro 1000000 384000 0.435 0.87 0.0036 - text yes
+google/gemini-2.0-flash 1048576 8192 0.15 0.6 0.025 - text+image no
+google/gemini-2.0-flash-lite 1048576 8192 0.075 0.3 0.02 - text+image no
+google/gemini-2.5-flash 1000000 65536 0.3 2.5 0.03 - text+image yes
+google/gemini-2.5-flash-lite 1048576 65536 0.1 0.4 0.01 - text+image yes
+google/gemini-2.5-pro 1048576 65536 1.25 10 0.125 - text+image yes
+google/gemini-3-flash 1000000 65000 0.5 3 0.05 - text+image yes
+google/gemini-3-pro-preview 1000000 64000 2 12 0.2 - text+image yes
+google/gemini-3.1-flash-lite-preview 1000000 65000 0.25 1.5 0.03 - text+image yes
+google/gemini-3.1-pro-preview 1000000 64000 2 12 0.2 - text+image yes
+google/gemma-4-26b-a4b-it 262144 131072 0.13 0.4 - - text+image no
+google/gemma-4-31b-it 262144 131072 0.14 0.4 - - text+image no
+inception/mercury-2 128000 128000 0.25 0.75 0.025 - text yes
+inception/mercury-coder-small 32000 16384 0.25 1 - - text no
+kwaipilot/kat-coder-pro-v2 256000 256000 0.3 1.2 0.06 - text yes
+meituan/longcat-flash-chat 128000 100000 - - - - text no
+meta/llama-3.1-70b 128000 8192 0.72 0.72 - - text no
+meta/llama-3.1-8b 128000 8192 0.22 0.22 - - text no
+meta/llama-3.2-11b 128000 8192 0.16 0.16 - - text+image no
+meta/llama-3.2-90b 128000 8192 0.72 0.72 - - text+image no
+meta/llama-3.3-70b 128000 8192 0.72 0.72 - - text no
+meta/llama-4-maverick 128000 8192 0.24 0.97 - - text+image no
+meta/llama-4-scout 128000 8192 0.17 0.66 - - text+image no
+minimax/minimax-m2 205000 205000 0.3 1.2 0.03 0.375 text yes
+minimax/minimax-m2.1 204800 131072 0.3 1.2 0.03 0.375 text yes
+minimax/minimax-m2.1-lightning 204800 131072 0.3 2.4 0.03 0.375 text yes
+minimax/minimax-m2.5 204800 131000 0.3 1.2 0.03 0.375 text yes
+minimax/minimax-m2.5-highspeed 204800 131000 0.6 2.4 0.03 0.375 text yes
+minimax/minimax-m2.7 204800 131000 0.3 1.2 0.06 0.375 text+image yes
+minimax/minimax-m2.7-highspeed 204800 131100 0.6 2.4 0.06 0.375 text+image yes
+mistral/codestral 128000 4000 0.3 0.9 - - text no
+mistral/devstral-2 256000 256000 0.4 2 - - text no
+mistral/devstral-small 128000 64000 0.1 0.3 - - text no
+mistral/devstral-small-2 256000 256000 0.1 0.3 - - text no
+mistral/ministral-3b 128000 4000 0.1 0.1 - - text no
+mistral/ministral-8b 128000 4000 0.15 0.15 - - text no
+mistral/mistral-medium 128000 64000 0.4 2 - - text+image no
+mistral/mistral-small 32000 4000 0.1 0.3 - - text+image no
+mistral/pixtral-12b 128000 4000 0.15 0.15 - - text+image no
+mistral/pixtral-large 128000 4000 2 6 - - text+image no
+moonshotai/kimi-k2 131072 131072 0.57 2.3 - - text no
+moonshotai/kimi-k2-thinking 262114 262114 0.6 2.5 0.15 - text yes
+moonshotai/kimi-k2-thinking-turbo 262114 262114 1.15 8 0.15 - text yes
+moonshotai/kimi-k2-turbo 256000 16384 1.15 8 0.15 - text no
+moonshotai/kimi-k2.5 262114 262114 0.6 3 0.1 - text+image yes
+moonshotai/kimi-k2.6 262000 262000 0.95 4 0.16 - text+image yes
+nvidia/nemotron-nano-12b-v2-vl 131072 131072 0.2 0.6 - - text+image yes
+nvidia/nemotron-nano-9b-v2 131072 131072 0.06 0.23 - - text yes
+openai/gpt-4-turbo 128000 4096 10 30 - - text+image no
+openai/gpt-4.1 1047576 32768 2 8 0.5 - text+image no
+openai/gpt-4.1-mini 1047576 32768 0.4 1.6 0.1 - text+image no
+openai/gpt-4.1-nano 1047576 32768 0.1 0.4 0.025 - text+image no
+openai/gpt-4o 128000 16384 2.5 10 1.25 - text+image no
+openai/gpt-4o-mini 128000 16384 0.15 0.6 0.075 - text+image no
+openai/gpt-5 400000 128000 1.25 10 0.125 - text+image yes
+openai/gpt-5-chat 128000 16384 1.25 10 0.125 - text+image yes
+openai/gpt-5-codex 400000 128000 1.25 10 0.125 - text yes
+openai/gpt-5-mini 400000 128000 0.25 2 0.025 - text+image yes
+openai/gpt-5-nano 400000 128000 0.05 0.4 0.005 - text+image yes
+openai/gpt-5-pro 400000 272000 15 120 - - text+image yes
+openai/gpt-5.1-codex 400000 128000 1.25 10 0.125 - text+image yes
+openai/gpt-5.1-codex-max 400000 128000 1.25 10 0.125 - text+image yes
+openai/gpt-5.1-codex-mini 400000 128000 0.25 2 0.025 - text+image yes
+openai/gpt-5.1-instant 128000 16384 1.25 10 0.125 - text+image yes
+openai/gpt-5.1-thinking 400000 128000 1.25 10 0.125 - text+image yes
+openai/gpt-5.2 400000 128000 1.75 14 0.175 - text+image yes
+openai/gpt-5.2-chat 128000 16384 1.75 14 0.175 - text+image yes
+openai/gpt-5.2-codex 400000 128000 1.75 14 0.175 - text+image yes
+openai/gpt-5.2-pro 400000 128000 21 168 - - text+image yes
+openai/gpt-5.3-chat 128000 16384 1.75 14 0.175 - text+image yes
+openai/gpt-5.3-codex 400000 128000 1.75 14 0.175 - text+image yes
+openai/gpt-5.4 1050000 128000 2.5 15 0.25 - text+image yes
+openai/gpt-5.4-mini 400000 128000 0.75 4.5 0.075 - text+image yes
+openai/gpt-5.4-nano 400000 128000 0.2 1.25 0.02 - text+image yes
+openai/gpt-5.4-pro 1050000 128000 30 180 - - text+image yes
+openai/gpt-5.5 1000000 128000 5 30 0.5 - text+image yes
+openai/gpt-5.5-pro 1000000 128000 30 180 - - text+image yes
+openai/gpt-oss-20b 131072 8192 0.05 0.2 - - text yes
+openai/gpt-oss-safeguard-20b 131072 65536 0.075 0.3 0.037 - text yes
+openai/o1 200000 100000 15 60 7.5 - text+image yes
+openai/o3 200000 100000 2 8 0.5 - text+image yes
+openai/o3-deep-research 200000 100000 10 40 2.5 - text+image yes
+openai/o3-mini 200000 100000 1.1 4.4 0.55 - text yes
+openai/o3-pro 200000 100000 20 80 - - text+image yes
+openai/o4-mini 200000 100000 1.1 4.4 0.275 - text+image yes
+perplexity/sonar 127000 8000 - - - - text+image no
+perplexity/sonar-pro 200000 8000 - - - - text+image no
+xai/grok-3 131072 131072 3 15 0.75 - text no
+xai/grok-3-fast 131072 131072 5 25 1.25 - text no
+xai/grok-3-mini 131072 131072 0.3 0.5 0.075 - text no
+xai/grok-3-mini-fast 131072 131072 0.6 4 - - text no
+xai/grok-4 256000 256000 3 15 0.75 - text+image yes
+xai/grok-4-fast-non-reasoning 2000000 256000 0.2 0.5 0.05 - text+image no
+xai/grok-4-fast-reasoning 2000000 256000 0.2 0.5 0.05 - text+image yes
+xai/grok-4.1-fast-non-reasoning 2000000 30000 0.2 0.5 0.05 - text+image no
+xai/grok-4.1-fast-reasoning 2000000 30000 0.2 0.5 0.05 - text+image yes
+xai/grok-4.20-multi-agent 2000000 2000000 1.25 2.5 0.2 - text+image yes
+xai/grok-4.20-multi-agent-beta 2000000 2000000 1.25 2.5 0.2 - text+image yes
+xai/grok-4.20-non-reasoning 2000000 2000000 1.25 2.5 0.2 - text+image no
+xai/grok-4.20-non-reasoning-beta 2000000 2000000 1.25 2.5 0.2 - text+image no
+xai/grok-4.20-reasoning 2000000 2000000 1.25 2.5 0.2 - text+image yes
+xai/grok-4.20-reasoning-beta 2000000 2000000 1.25 2.5 0.2 - text+image yes
+xai/grok-4.3 1000000 1000000 1.25 2.5 0.2 - text+image yes
+xai/grok-code-fast-1 256000 256000 0.2 1.5 0.02 - text yes
+xiaomi/mimo-v2-flash 262144 32000 0.1 0.3 0.01 - text yes
+xiaomi/mimo-v2-pro 1000000 128000 1 3 0.2 - text yes
+xiaomi/mimo-v2.5 1050000 131100 0.4 2 0.08 - text+image yes
+xiaomi/mimo-v2.5-pro 1050000 131000 1 3 0.2 - text+image yes
+zai/glm-4.5 128000 96000 0.6 2.2 0.11 - text yes
+zai/glm-4.5-air 128000 96000 0.2 1.1 0.03 - text yes
+zai/glm-4.5v 66000 16000 0.6 1.8 0.11 - text+image no
+zai/glm-4.6 200000 96000 0.6 2.2 0.11 - text yes
+zai/glm-4.6v 128000 24000 0.3 0.9 0.05 - text+image yes
+zai/glm-4.6v-flash 128000 24000 - - - - text+image yes
+zai/glm-4.7 131000 40000 2.25 2.75 2.25 - text yes
+zai/glm-4.7-flash 200000 131000 0.07 0.4 - - text yes
+zai/glm-4.7-flashx 200000 128000 0.06 0.4 0.01 - text yes
+zai/glm-5 202800 131100 1 3.2 0.2 - text yes
+zai/glm-5-turbo 202800 131100 1.2 4 0.24 - text yes
+zai/glm-5.1 202800 64000 1.4 4.4 0.26 - text yes
+zai/glm-5v-turbo 200000 128000 1.2 4 0.24 - text+image yes
 `,
 }

@@ -29,6 +29,7 @@ describe('the table in the program', () => {
       maxOutputTokens: 16_384,
       prices: { input: 2.5, output: 10, cached: 1.25, cacheWrite: undefined },
       sees: ['text', 'image'],
+      reasons: false,
       ...catalogueSource,
     })
     expect(await catalogueFacts('https://api.anthropic.com/v1/', 'claude-haiku-4-5')).toMatchObject({
@@ -42,15 +43,15 @@ describe('the table in the program', () => {
     expect(auto).toMatchObject({ contextTokens: 2_000_000 })
     expect(auto).not.toHaveProperty('prices')
     const lines = Object.values(catalogue).flatMap((vendor) => vendor.trim().split('\n'))
-    const free = lines.filter((line) => / 0 0 \S+ \S+ \S+$/.test(line))
+    const free = lines.filter((line) => / 0 0 \S+ \S+ \S+ \S+$/.test(line))
     expect(free.filter((line) => !line.includes(':free '))).toEqual([])
   })
 
-  test('has seven readable facts in every line, and lines for every vendor that has an address', () => {
+  test('has eight readable facts in every line, and lines for every vendor that has an address', () => {
     for (const vendor of Object.values(vendorHosts)) {
       const lines = (catalogue[vendor] ?? '').trim().split('\n')
       expect(lines.length).toBeGreaterThan(1)
-      for (const line of lines) expect(line).toMatch(/^\S+( (-|[1-9]\d*)){2}( (-|\d+(\.\d+)?)){4} (-|[a-z+]+)$/)
+      for (const line of lines) expect(line).toMatch(/^\S+( (-|[1-9]\d*)){2}( (-|\d+(\.\d+)?)){4} (-|[a-z+]+) (yes|no)$/)
     }
   })
 })

@@ -1,4 +1,4 @@
-/** Finds the facts of a model: its context window, its longest answer, its prices and what it sees. Unknown facts are absent. */
+/** Finds the facts of a model: its context window, its longest answer, its prices, what it sees and whether it reasons. Unknown facts are absent. */
 
 /**
  * US dollars per million tokens. The cost is reported only when `input` and `output` are known; `cached` and `cacheWrite` fall back to
@@ -13,6 +13,7 @@ export type ModelFacts = {
   readonly prices?: Prices
   /** Names kinds of content, such as `text` and `image`. */
   readonly sees?: readonly string[]
+  readonly reasons?: boolean
 }
 
 /** Tells people where facts come from: the name of a file or of the table in this program, and the day of its source. */
@@ -56,12 +57,17 @@ export function factsIn(lines: string, model: string): ModelFacts | undefined {
   if (model === '' || /\s/.test(model)) return undefined
   const start = lines.indexOf(`\n${model} `)
   if (start < 0) return undefined
-  const [, context, answer, input, output, cached, cacheWrite, sees = '-'] = lines
+  const [, context, answer, input, output, cached, cacheWrite, sees = '-', reasons = '-'] = lines
     .slice(start + 1, lines.indexOf('\n', start + 1))
     .split(' ')
   const [contextTokens, maxOutputTokens] = [known(context), known(answer)]
   const prices = { input: known(input), output: known(output), cached: known(cached), cacheWrite: known(cacheWrite) }
-  return { contextTokens, maxOutputTokens, ...(isPriced(prices) ? { prices } : {}), ...(sees === '-' ? {} : { sees: sees.split('+') }) }
+  return {
+    ...{ contextTokens, maxOutputTokens },
+    ...(isPriced(prices) ? { prices } : {}),
+    ...(sees === '-' ? {} : { sees: sees.split('+') }),
+    ...(reasons === '-' ? {} : { reasons: reasons === 'yes' }),
+  }
 }
 
 /** Tells whether the cost of a call is known: it needs both prices. */

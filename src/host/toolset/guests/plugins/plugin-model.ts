@@ -14,8 +14,9 @@ import { openPluginService, type PluginService } from './plugin-service.ts'
 type Reply = Awaited<ReturnType<PluginService['ask']>>
 type Fields = ReturnType<typeof fieldsOf>
 
-/** Each call that is open at the same time has a process of its own. */
-export function createPluginFetch(setup: Setup, plugin: string, closed: AbortSignal): Fetch {
+/** Each call that is open at the same time has a process of its own. @throws ProviderFailure `bad_request` without a whole configuration */
+export function createPluginFetch(setup: Partial<Setup>, plugin: string, closed: AbortSignal): Fetch {
+  if (!isSetup(setup)) throw new ProviderFailure('bad_request', `plugin ${plugin} answers only with a configuration that is loaded whole`)
   const free: PluginService[] = []
   return async (_url, { body, signal }) => {
     const sent = String(body)
@@ -42,6 +43,10 @@ export function createPluginFetch(setup: Setup, plugin: string, closed: AbortSig
     }
     return new Response(streamOf(events()), { headers: { 'content-type': 'text/event-stream' } })
   }
+}
+
+function isSetup(setup: Partial<Setup>): setup is Setup {
+  return setup.redactor !== undefined
 }
 
 function streamOf(events: AsyncGenerator<string>): ReadableStream<Uint8Array> {
