@@ -58,7 +58,7 @@ describe('on a whole screen', () => {
         '\\ No newline at end of file',
         `file_write: write ${at.workspace}/a.txt · medium risk · writes to workspace (? shows more)`,
         'Approve? [y/N/a] y',
-        '· file_write a.txt content=written · 1 line',
+        '· file_write a.txt · 1 line',
         'It is created a.txt (7 bytes)',
         '(tokens)',
         '> /policies',

@@ -101,3 +101,31 @@ test('a path at the beginning is something to say, not a command', async () => {
   )
   expect(stdout).not.toContain('no command')
 })
+
+const blur = '\u001b[O'
+const ended = '\u001b]9;BraidClaw: the turn has ended\u0007\u0007'
+const asks = '\u001b]9;BraidClaw: a question waits for you\u0007\u0007'
+test.each([
+  ['a terminal that is not known', {}, ['\u0007', '\u0007']],
+  ['tmux, whose terminal may be another', { TERM_PROGRAM: 'ghostty', TMUX: '/tmp/tmux,1,0' }, ['\u0007', '\u0007']],
+  ['a terminal within another', { TERM_PROGRAM: 'vscode' }, ['\u0007', '\u0007']],
+  ['iTerm2', { TERM_PROGRAM: 'iTerm.app' }, [asks, ended]],
+  ['kitty over ssh', { TERM: 'xterm-kitty' }, [asks, ended]],
+])('who looks elsewhere is called by the bell, and by a notice where the terminal shows one: %s', async (_, env, calls) => {
+  using at = home()
+  const { code, raw } = await talk(
+    at,
+    [call('file_write', { path: 'a.txt', content: 'x' }), { text: 'It is \u001b]9;written\u0007.' }],
+    [
+      ['> ', `${blur}write\r`],
+      ['Approve? [y/N/a]', 'y\r'],
+      ['tokens in', '\u001b[I!\r'],
+      ['usage: !', ctrlD],
+    ],
+    [],
+    env,
+  )
+  expect(code).toBe(0)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  expect([...(raw.match(/(?:\u001b\]9;[^\u0007]*\u0007)?\u0007/g) ?? [])]).toEqual(calls)
+})

@@ -78,3 +78,40 @@ test('Esc interrupts the turn and gives back what was queued, which Enter then s
   expect(code).toBe(0)
   expect(stdout).not.toContain('never')
 })
+
+test('Ctrl-G while a turn runs says that the editor waits for its end, and then opens what was typed', async () => {
+  using at = home()
+  const { code, stdout, raw } = await talk(
+    at,
+    [{ text: 'first', delay_ms: 1500 }, heard],
+    [
+      ['> ', 'begin\r'],
+      ['thinking', 'half\u0007'],
+      ['> half', ' a thought'],
+      ['half a thought, edited', '\r'],
+      ['You said half a thought, edited', ctrlD],
+    ],
+    [],
+    { EDITOR: "sed -i 's/$/, edited/'" },
+  )
+  expect(raw).toContain('the editor opens when the turn has ended')
+  expect(code).toBe(0)
+  expect(Bun.stripANSI(stdout)).toMatch(/first[\s\S]*> half a thought, edited[\s\S]*You said half a thought, edited/)
+})
+
+test('a message that was sent meanwhile needs no editor', async () => {
+  using at = home()
+  const { code, stdout } = await talk(
+    at,
+    [{ text: 'first', delay_ms: 1500 }, heard],
+    [
+      ['> ', 'begin\r'],
+      ['thinking', '\u0007and this\r'],
+      ['You said and this', ctrlD],
+    ],
+    [],
+    { EDITOR: 'echo opened' },
+  )
+  expect(code).toBe(0)
+  expect(stdout).not.toContain('opened')
+})

@@ -5,11 +5,13 @@ import type { Flags } from '../../config/load.ts'
 import type { Conversation, ConversationChoice, ConversationOptions, Host } from '../../host/api.ts'
 import type { ActiveAgent } from '../../host/setup/agent-profile.ts'
 import { loadSetup } from '../../host/setup/setup.ts'
+import { count } from '../../kit/text.ts'
 import type { Usage } from '../../runtime/event.ts'
 import type { AskLine, Picture } from '../../runtime/port.ts'
 import { addUsage } from '../../runtime/usage.ts'
 import type { AttendedChannel } from '../inbox/channel-api.ts'
 import { mentionCompleter } from '../inbox/mentions.ts'
+import { readAnswer } from './approval-prompt.ts'
 import { tellOnStderr } from './audience.ts'
 import type { CliSetup } from './context.ts'
 import { type Folds, openFold } from './markdown/terminal-render.ts'
@@ -124,18 +126,8 @@ async function converse({ host, repl, options, begun }: TerminalConversation): P
     const { conversation, folds } = state
     // A command of the operator's own has no pictures: they wait for the message.
     const pictures = prompt === undefined || own ? [] : waiting.splice(0)
-    await turn({
-      conversation,
-      setup: state.setup,
-      format: 'text',
-      prompt,
-      pictures,
-      words: prompt,
-      own,
-      ask: repl.ask,
-      sayUsage: true,
-      folds,
-    })
+    const asked = { prompt, pictures, words: prompt, own }
+    await turn({ ...asked, conversation, setup: state.setup, format: 'text', ask: repl.ask, sayUsage: true, folds })
     const used = conversation.usage()
     if (used) state.used = addUsage(state.used, used)
   }
@@ -168,9 +160,8 @@ async function wantsToGoOn({ setup: { config }, conversation }: Current, ask: As
   const turn = await conversation.interrupted()
   if (typeof turn === 'string' || turn.diedOf === undefined) return false
   if (config.continueTurns === 'auto') return true
-  const calls = `${turn.calls} ${turn.calls === 1 ? 'call' : 'calls'}`
-  const line = await ask(`The last turn was interrupted after ${calls} (${turn.diedOf}). Continue it? [y/N] `)
-  return /^y(es)?$/i.test(line?.trim() ?? '')
+  const line = await ask(`The last turn was interrupted after ${count(turn.calls, 'call')} (${turn.diedOf}). Continue it? [y/N] `)
+  return readAnswer(line).kind === 'yes'
 }
 
 /** Reports an error of one line and continues. */

@@ -26,8 +26,6 @@ const marks = {
   strike: '\u001b[9m',
   unstruck: '\u001b[29m',
   eraseLine: '\r\u001b[K',
-  pasteOn: '\u001b[?2004h',
-  pasteOff: '\u001b[?2004l',
 } as const
 
 export type Mark = { readonly mark: keyof typeof marks }

@@ -1,22 +1,28 @@
-import { expect, test } from 'bun:test'
+import { afterEach, expect, jest, test } from 'bun:test'
 import type { AgentEvent } from '../../runtime/event.ts'
 import { withActivity } from './run-turn.ts'
 
+afterEach(() => void jest.useRealTimers())
+
 function watched() {
   const said: string[] = []
-  const status = { begin: (what: string) => void said.push(what), end: () => void said.push('-') }
+  const begins = new Set<number | undefined>()
+  const begin = (what: string, _: unknown, since?: number) => void [said.push(what), begins.add(since)]
+  const status = { begin, end: () => void said.push('-') }
   const render = { show: ({ type }: AgentEvent) => void said.push(`(${type})`), end: () => void said.push('(end)') }
-  return { said, active: withActivity(render, status) }
+  return { said, begins, active: withActivity(render, status) }
 }
 
 const use = (toolCallId: string, toolName: string): AgentEvent => ({ type: 'tool_use', toolCallId, toolName, input: {} })
 const result = (toolCallId: string): AgentEvent => ({ type: 'tool_result', toolCallId, status: 'completed' })
 
-test('the model thinks until tools run, and again when they all are done', () => {
-  const { said, active } = watched()
+test('the model thinks until tools run, and again when they all are done; the time is that of the turn', () => {
+  jest.useFakeTimers()
+  const { said, begins, active } = watched()
   active.show({ type: 'init', runId: 'r', model: 'm' })
   active.show(use('a', 'shell'))
   active.show(use('b', 'http'))
+  jest.advanceTimersByTime(5000)
   active.show(result('a'))
   active.show(result('b'))
   active.show({ type: 'text', content: 'x', isPartial: true })
@@ -24,6 +30,7 @@ test('the model thinks until tools run, and again when they all are done', () =>
   expect(said.join(' ')).toBe(
     '(init) thinking (tool_use) shell (tool_use) 2 tools (tool_result) http (tool_result) thinking (text) - (done)',
   )
+  expect([...begins]).toEqual([expect.any(Number)])
 })
 
 test('a question takes it away for as long as it waits, also when it fails', async () => {

@@ -50,12 +50,10 @@ export async function turn(options: TurnOptions): Promise<number> {
   const notes = format === 'text' && isTerminal(2) && context.env.TERM !== 'dumb' ? await turnNotes() : undefined
   const { own, render: plain } = await withOwnCalls(options, usual, screen)
   const render = withActivity(plain, status, () => notes?.workFacts(conversation.usage()) ?? [])
-  const { signal, stop } = onInterrupt(conversation.cancel)
+  using interrupt = onInterrupt(conversation.cancel)
+  const { signal } = interrupt
   const asking = ask && pausing(ask, render.paused)
-  using _end = atEnd(() => {
-    status.end()
-    stop()
-  })
+  using _end = atEnd(status.end)
   let answer: string | undefined
   const show = (event: AgentEvent) => {
     if (event.type === 'done') answer = event.result
@@ -139,14 +137,15 @@ export async function renderOf(context: CliContext, more: Pick<TurnOptions, 'fol
   return (await import('./markdown/terminal-render.ts')).terminalRender({ ...screen, status: context.status })
 }
 
-/** Wraps a render so that the status line shows the current activity. `paused` hides the line while a question is open. */
+/** Wraps a render so that the status line shows the current activity and the time of the whole turn. `paused` hides the line while a question is open. */
 export function withActivity(
   render: Render,
   status: Pick<StatusLine, 'begin' | 'end'>,
   facts: () => readonly string[] = () => [],
 ): Render & { paused<T>(question: Promise<T>): Promise<T> } {
   const running = new Map<string, string>()
-  const go = () => status.begin(labelOf([...running.values()]), facts)
+  const since = Date.now()
+  const go = () => status.begin(labelOf([...running.values()]), facts, since)
   const follow = (event: AgentEvent) => {
     if (event.type === 'tool_use') running.set(event.toolCallId, event.toolName)
     else if (event.type === 'tool_result') running.delete(event.toolCallId)

@@ -58,8 +58,9 @@ test('while the cursor stands within a line nothing is drawn', () => {
   expect(take()).toBe(line('thinking 4 s'))
 })
 
-test('another piece of work counts anew', () => {
+test('another piece of work counts from its own beginning, or from the one that it names', () => {
   const { status, take, pass } = screen()
+  const since = Date.now()
   status.begin('thinking')
   pass(5300)
   take()
@@ -67,6 +68,12 @@ test('another piece of work counts anew', () => {
   expect(take()).toBe(erased)
   pass(300)
   expect(take()).toBe(line('shell 0 s'))
+  status.begin('http', undefined, since)
+  expect(take()).toBe(erased)
+  pass(300)
+  expect(take()).toBe(line('http 5 s'))
+  pass(100)
+  expect(take()).toBe(line('http 6 s'))
   status.end()
 })
 

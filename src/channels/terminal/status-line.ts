@@ -1,4 +1,4 @@
-/** Shows one status line at a terminal with the current activity and its duration, and erases it before any other output. */
+/** Shows one status line at a terminal with the current activity and the time, and erases it before any other output. */
 
 import { escapeHidden } from '../../kit/escape.ts'
 import { flat } from '../../kit/text.ts'
@@ -6,8 +6,8 @@ import { type Overlay, type Printed, printTo } from './printer.ts'
 
 export type StatusLine = Overlay &
   Pick<StatusLineOptions, 'put' | 'columns'> & {
-    /** Shows the line after 300 ms, and updates it every second from then on. An area has room for `facts` too. */
-    begin(what: string, facts?: () => readonly string[]): void
+    /** Shows the line after 300 ms, and updates it every second from then on. It counts from `since`; an area has room for `facts` too. */
+    begin(what: string, facts?: () => readonly string[], since?: number): void
     end(): void
     /** From now on the line is a row of this area, which is also erased in its place; without one it draws itself again. */
     attach(area?: StatusArea): void
@@ -80,9 +80,9 @@ export function createStatusLine({ put, columns, now }: StatusLineOptions): Stat
       if (state.area) return state.area.printed(text)
       state.atStart = text.endsWith('\n')
     },
-    begin(what, facts) {
+    begin(what, facts, since = now()) {
       end()
-      Object.assign(state, { what, facts, since: now() })
+      Object.assign(state, { what, facts, since })
       process.once('exit', erase)
       process.on('SIGWINCH', redraw)
       state.timer = setTimeout(draw, patienceMs)

@@ -53,6 +53,25 @@ export function codeRows(
   return [fitted(row, columns, true), state.inside]
 }
 
+/** Colours the code within rows of Bun's renderer, which begins it with `┌─ language` and each of its lines with `│ `. */
+export function colouredFences(rows: readonly StyledRow[], columns: number): readonly StyledRow[] {
+  const state: { code?: Code | undefined } = {}
+  return rows.flatMap((row) => {
+    const lead = row.slice(0, row.findIndex(({ text, style }) => text === '│ ' && style.join() === 'dim') + 1)
+    if (state.code && lead.length > 0) {
+      const space = Math.max(2, columns - Bun.stringWidth(wordsOf(lead)))
+      const [code, inside] = codeRows(wordsOf(row.slice(lead.length)).trimEnd(), state.code, space)
+      state.code = { ...state.code, inside }
+      return code.map((each) => [...lead, ...each])
+    }
+    const [mark, language] = row.slice(-2)
+    state.code = language && mark?.text.endsWith('┌─ ') && mark.style.includes('dim') ? codeIn(language.text) : undefined
+    return [row]
+  })
+}
+
+const wordsOf = (row: StyledRow) => row.reduce((words, { text }) => words + text, '')
+
 function openerIn(text: string): string {
   const [last = ''] = ['/*', '"""', "'''", '`']
     .filter((each) => text.includes(each))

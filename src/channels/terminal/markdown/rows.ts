@@ -71,7 +71,7 @@ const tones: { readonly [code: string]: Tone } = {
 
 /**
  * `text` is short: the caller cuts long documents. Bun wraps it between words; line breaks stay, and so does a table with too many columns, or
- * what a page would not show, such as the definition of a link.
+ * what a page would not show, such as the definition of a link. Rows of code and of a table may be longer than `columns`.
  */
 export function markdownRows(text: string, { columns }: RowLayout): readonly StyledRow[] {
   const safe = escapeHidden(text).replace(/^\n+/, '').trimEnd()
@@ -82,7 +82,7 @@ export function markdownRows(text: string, { columns }: RowLayout): readonly Sty
       ? ''
       : Bun.markdown.ansi(safe.replace(/\n(?=.)/g, '  \n'), { columns, colors: true }).replace(/^\n+|\n+$/g, '')
   const style = new Set<Tone>()
-  const rows = (Bun.stripANSI(drawn).trim() === '' ? Bun.wrapAnsi(safe, columns, { hard: true }) : drawn).split('\n').map((line) =>
+  return (Bun.stripANSI(drawn).trim() === '' ? Bun.wrapAnsi(safe, columns, { hard: true }) : drawn).split('\n').map((line) =>
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
     line.split(/\u001b\[([\d;]*)m/).flatMap((part, at): StyledRow => {
       if (at % 2 === 0) return part === '' ? [] : [span(part, [...style])]
@@ -93,5 +93,4 @@ export function markdownRows(text: string, { columns }: RowLayout): readonly Sty
       return []
     }),
   )
-  return rows.flatMap((row) => fitted(row, columns))
 }

@@ -141,6 +141,11 @@ describe('what a person sees', () => {
     const code = '```ts\n/* a\nb */ let x = `c\nd`\n```'
     expect(render([code])).toContain('\u001b[2mb */\u001b[22m \u001b[35mlet\u001b[39m x = \u001b[32m`c\u001b[39m\n\u001b[32md`\u001b[39m\n')
     expect(render([code], 60, false)).toBe(`${code}\n`)
+    expect(render(['- a\n  ```py\n  x = """b\n\n  c""" # d\n  ```\n  e'])).toContain(
+      '\u001b[2m│ \u001b[22mx = \u001b[2m"""b\u001b[22m\n    \u001b[2m│ \u001b[22m\n    \u001b[2m│ \u001b[22m\u001b[2mc"""\u001b[22m \u001b[2m# d\u001b[22m\n',
+    )
+    expect(render(['> ```rs\n> let a = 1;\n> ```\n> let b'])).toContain('\u001b[2m│ \u001b[22m\u001b[35mlet\u001b[39m a = \u001b[33m1')
+    expect(words('- a\n  ```py\n  one two three\n  ```', 16)).toBe('  • a\n\n    ┌─ py\n    │ one two th\n    │ ree\n    └─\n')
     expect(render(['```diff\n-a\n+b\n```'])).toContain('\u001b[31m-a\u001b[39m\n\u001b[32m+b\u001b[39m\n')
   })
 })

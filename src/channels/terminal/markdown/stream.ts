@@ -1,6 +1,6 @@
 /** Renders Markdown while it arrives: rows that are final are given out once, the unfinished end as often as it is asked for. */
 
-import { type Code, codeIn, codeRows } from './code.ts'
+import { type Code, codeIn, codeRows, colouredFences } from './code.ts'
 import { fitted, isDelimiter, markdownRows, printedRow, type RowLayout, type StyledRow, span } from './rows.ts'
 
 /** Longer lines and blocks are cut, so that the unfinished end stays short, whatever arrives. */
@@ -133,7 +133,9 @@ function begins({ content, isBlankLast, text }: State, kind: 'plain' | 'item' | 
 function flush(state: State, page: RowLayout): readonly StyledRow[] {
   const { kind, text, head, isBlankLast } = state
   if (!kind) return []
-  const rows = text === head ? [] : [...gap(state), ...markdownRows(text, page)]
+  const { columns } = page
+  const fitting = () => colouredFences(markdownRows(text, page), columns).flatMap((row) => fitted(row, columns))
+  const rows = text === head ? [] : [...gap(state), ...fitting()]
   Object.assign(state, { kind: undefined, text: '', head: '', hasGap: isBlankLast, isBlankLast: false })
   return rows
 }

@@ -110,14 +110,16 @@ function unfinishedRows(status: TerminalScreen['status'], running: () => readonl
 
 /** Returns `shell npm test`: the name, and of the input what says most. */
 function callLine({ toolName, input }: ToolUse): string {
-  return `${oneLine(toolName || '(no name)')} ${oneLine(briefInput(input))}`.trimEnd()
+  return `${oneLine(toolName || '(no name)')} ${oneLine(briefInput(toolName, input))}`.trimEnd()
 }
 
 const telling = /^(?:command|path|pattern|glob|url|query|intent|action|question)$/
 
-function briefInput(input: unknown): string {
+function briefInput(toolName: string, input: unknown): string {
   if (!isObject(input)) return JSON.stringify(input) ?? ''
-  const words = Object.entries(input).map(([key, value]) => {
+  const words = Object.entries(input).flatMap(([key, value]) => {
+    // The result counts their lines.
+    if (/^file_(?:edit|write)$/.test(toolName) && /^(?:old|new|content)$/.test(key)) return []
     if (typeof value === 'string' && telling.test(key)) return value
     const text = typeof value === 'string' ? value : JSON.stringify(value)
     return text.length > 40 || text.includes('\n') ? `${key}=…` : `${key}=${text}`

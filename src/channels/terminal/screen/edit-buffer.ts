@@ -78,12 +78,7 @@ const edits: { readonly [key: string]: (state: State) => unknown } = {
   'ctrl-k': (state) => remove(state, state.at, Math.max(lineEnd(state), state.at + 1)),
   'ctrl-u': (state) => remove(state, lineStart(state), state.at),
   // A shell's Ctrl-W takes everything up to a space.
-  'ctrl-w': (state) =>
-    remove(
-      state,
-      leftOf(state, (cell) => !/^\s$/.test(String(cell))),
-      state.at,
-    ),
+  'ctrl-w': (state) => remove(state, leftOf(state, isNoSpace), state.at),
   'ctrl-y': (state) => put(state, state.killed),
   'alt-b': (state) => (state.at = leftOf(state, isWord)),
   'alt-f': (state) => (state.at = wordRight(state)),
@@ -101,6 +96,10 @@ function cellsOf(text: string): Cell[] {
 
 function isWord(cell: Cell | undefined): boolean {
   return typeof cell === 'object' || (cell !== undefined && /[\p{L}\p{N}_]/u.test(cell))
+}
+
+function isNoSpace(cell: Cell | undefined): boolean {
+  return !/^\s$/.test(String(cell))
 }
 
 function lineStart({ cells, at }: State, from = at): number {

@@ -60,10 +60,8 @@ export function createLineReader({ historyPath, printer, env, redact }: ReplOpti
   return { run, ask, close }
 }
 
-/** Stdout as line editors need it: a stream with a size, whose output goes through the printer. */
-export type EditorStream = Writable & { readonly isTTY: true; readonly columns: number; readonly rows: number }
-
-export function editorStream({ editor }: Pick<Printer, 'editor'>): EditorStream {
+/** Returns stdout as line editors need it: a stream with a size, whose output goes through the printer. */
+export function editorStream({ editor }: Pick<Printer, 'editor'>): Writable {
   const decoder = new TextDecoder()
   const stream = new Writable({
     write(chunk: Uint8Array, _encoding, done) {
@@ -78,5 +76,5 @@ export function editorStream({ editor }: Pick<Printer, 'editor'>): EditorStream 
     isTTY: { value: true },
     columns: { get: () => process.stdout.columns || 80 },
     rows: { get: () => process.stdout.rows || 24 },
-  }) as EditorStream
+  })
 }

@@ -40,6 +40,8 @@ type Screen = ScreenOptions & {
   busy: boolean
   closed: boolean
   interrupted: boolean
+  /** Ctrl-G was pressed while something worked. */
+  editorWaits: boolean
   interrupts: number
   focused: boolean
   /** Counts keys, so that a completion which arrives late is dropped. */
@@ -64,7 +66,7 @@ export function createScreen(options: ScreenOptions): Repl {
   const screen: Screen = {
     ...options,
     ...{ put, area: createLiveArea({ put, size: terminalSize }), buffer: createEditBuffer(), history: readHistory(options.historyPath) },
-    ...{ busy: false, closed: false, interrupted: false, interrupts: 0, focused: true, keys: 0, queue: [], hint: [] },
+    ...{ busy: false, closed: false, interrupted: false, editorWaits: false, interrupts: 0, focused: true, keys: 0, queue: [], hint: [] },
   }
   const redraw = () => draw(screen)
   const goOn = () => resume(screen)
@@ -138,6 +140,7 @@ function submit(screen: Screen): void {
 
 /** While a turn runs, a message is also for it; what the model did not get in it is the next turn's. */
 function enqueue(screen: Screen, queued: Queued): void {
+  screen.editorWaits = false
   screen.queue.push(queued)
   if (!screen.busy || screen.interrupted || /^[/!]|(?:^|[\s(])@\S/.test(queued.text)) return
   queued.steered = screen.steer(queued.text.trim()).then((isTaken) => {
@@ -224,9 +227,11 @@ async function completeWord(screen: Screen): Promise<void> {
   draw(screen)
 }
 
-/** Opens the message in the person's editor; whatever happens there, what was typed stays. */
+/** Opens the message in the person's editor, when nothing works; whatever happens there, what was typed stays. */
 async function compose(screen: Screen): Promise<void> {
-  const { buffer, printer } = screen
+  const { buffer, busy, printer } = screen
+  Object.assign(screen, { editorWaits: busy, hint: busy ? ['the editor opens when the turn has ended'] : [] })
+  if (busy) return
   try {
     const folder = mkdtempSync(join(tmpdir(), 'braidclaw-message-'))
     using _end = atEnd(() => rmSync(folder, { recursive: true, force: true }))
@@ -250,7 +255,7 @@ const actions: { readonly [key: string]: (screen: Screen) => unknown } = {
   'ctrl-p': (screen) => recallHistory(screen, -1),
   'ctrl-n': (screen) => recallHistory(screen, 1),
   'ctrl-r': (screen) => Object.assign(screen, { search: screen.question ? undefined : { query: '', at: screen.history.length } }),
-  'ctrl-g': (screen) => !screen.busy && !screen.question && compose(screen),
+  'ctrl-g': (screen) => (screen.busy || !screen.question) && compose(screen),
   'ctrl-l': ({ area, put }) => {
     area.pause()
     put('\u001b[H\u001b[2J')
@@ -298,7 +303,7 @@ function nextLine(screen: Screen): Promise<Queued | undefined> {
 }
 
 async function run(screen: Screen, take: (line: string) => Promise<'on' | 'exit'>, first?: string): Promise<void> {
-  const { area, env, footer, put } = screen
+  const { area, env, footer } = screen
   for (let line = first; ; line = undefined) {
     area.set('footer', footer() === '' ? [] : [dimmed(footer(), wantsColor(env))])
     draw(screen)
@@ -311,18 +316,28 @@ async function run(screen: Screen, take: (line: string) => Promise<'on' | 'exit'
     await Promise.all(screen.queue.map(({ steered }) => steered))
     screen.busy = false
     if (next === 'exit') return
-    if (!screen.focused) put('\u0007')
+    callBack(screen, 'the turn has ended')
+    if (screen.editorWaits && !screen.closed) await compose(screen)
   }
+}
+
+/** Terminals that show the text of OSC 9 as a notice. Windows Terminal takes other commands by that number. */
+const noticing = /^(?:iTerm\.app|WezTerm|ghostty|xterm-ghostty|xterm-kitty|foot(?:-extra)?)$/i
+
+/** Calls the person who looks elsewhere. Within tmux and screen the environment may name another terminal, so that only the bell rings. */
+function callBack({ focused, put, env: { TERM = '', TERM_PROGRAM = TERM, TMUX, STY } }: Screen, why: string): void {
+  const isKnown = !TMUX && !STY && [TERM, TERM_PROGRAM].some((name) => noticing.test(name))
+  if (!focused) put(`${isKnown ? `\u001b]9;BraidClaw: ${why}\u0007` : ''}\u0007`)
 }
 
 /** Only input typed after the question counts as its answer: what was typed before stays a message. */
 function askIn(screen: Screen): (question: Printed, signal?: AbortSignal) => Promise<string | undefined> {
-  const { buffer, printer, put } = screen
+  const { buffer, printer } = screen
   return (question, signal) => {
     if (screen.closed || signal?.aborted) return Promise.resolve(undefined)
     const last = wordsOf(question).replace(/^[\s\S]*\n/, '')
     printer.write(withoutEnd(question, last.length))
-    if (!screen.focused) put('\u0007')
+    callBack(screen, 'a question waits for you')
     return new Promise((resolve) => {
       const settle = (line: string | undefined) => {
         if (screen.question?.settle !== settle) return

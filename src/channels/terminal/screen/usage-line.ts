@@ -71,11 +71,7 @@ export function branchOf(folder: string): string {
   const own = join(folder, '.git')
   // In a worktree `.git` is a file that names the directory.
   const linked = attempt(() => /^gitdir: (.+)$/m.exec(readFileSync(own, 'utf8'))?.[1])
-  const head = attempt(() =>
-    readFileSync(join(linked ? resolve(folder, linked) : own, 'HEAD'), 'utf8')
-      .slice(0, 500)
-      .trim(),
-  )
-  if (head !== undefined) return /^ref: refs\/heads\/(.+)$/.exec(head)?.[1] ?? head.slice(0, 8)
+  const head = attempt(() => readFileSync(join(linked ? resolve(folder, linked) : own, 'HEAD'), 'utf8'))
+  if (head !== undefined) return /^ref: refs\/heads\/(.{1,500})/.exec(head)?.[1] ?? head.slice(0, 8)
   return dirname(folder) === folder ? '' : branchOf(dirname(folder))
 }

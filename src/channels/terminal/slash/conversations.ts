@@ -8,13 +8,15 @@ import { markdownOf } from '../../../host/records/conversation-file.ts'
 import { hasCode } from '../../../kit/errors.ts'
 import { count, didYouMean, flat, quote, visible } from '../../../kit/text.ts'
 import type { ConversationEntry } from '../../../memory/conversations/search-turns.ts'
+import { readAnswer } from '../approval-prompt.ts'
+import { cutTo } from '../status-line.ts'
 import type { Slash, SlashAnswer } from './contract.ts'
 
 export const conversationAnswers = {
-  '/resume': resume,
-  '/rename': onceSaid('/rename', rename),
-  '/fork': onceSaid('/fork', fork),
-  '/export': onceSaid('/export', exportFile),
+  resume,
+  rename: onceSaid('/rename', rename),
+  fork: onceSaid('/fork', fork),
+  export: onceSaid('/export', exportFile),
 }
 
 function onceSaid(command: string, answer: SlashAnswer): SlashAnswer {
@@ -66,9 +68,8 @@ export function entryLine({ title, updated, folder, firstWords }: ConversationEn
   return `${short(title, 32).padEnd(32)}  ${ageOf(updated).padStart(7)}  ${short(where, 28)}${words}`.trimEnd()
 }
 
-function short(text: string, most: number): string {
-  const shown = visible(flat(text))
-  return shown.length > most ? `${shown.slice(0, most - 1).toWellFormed()}…` : shown
+function short(text: string, columns: number): string {
+  return cutTo(visible(flat(text)), columns)
 }
 
 function ageOf(at: number): string {
@@ -94,7 +95,7 @@ async function fork({ host, conversation, replace }: Slash, turn: string): Promi
 async function exportFile({ host, conversation, ask, setup }: Slash, name: string): Promise<string> {
   const file = (await host.records()).conversations.export(conversation.id)
   const path = resolve(setup.context.cwd, name === '' ? fileNameOf(file) : name)
-  const mayReplace = async () => /^y(es)?$/i.test((await ask(`${visible(path)} exists. Replace it? [y/N] `))?.trim() ?? '')
+  const mayReplace = async () => readAnswer(await ask(`${visible(path)} exists. Replace it? [y/N] `)).kind === 'yes'
   return (await writeExport(path, textOf(path, file), mayReplace)) ? `written: ${visible(path)}\n` : 'nothing was written\n'
 }
 

@@ -1,13 +1,13 @@
 /** Lists, shows and undoes change sets for a person at a terminal. */
 
-import type { Host } from '../../../host/api.ts'
 import { type ShownLine, setLines, unfolded } from '../../../host/changes/change-lines.ts'
 import { changeSetOf, findKept, latestToUndo, nameOf } from '../../../host/changes/kept-changes.ts'
 import { count, cut, visible } from '../../../kit/text.ts'
 import type { ChangeSet } from '../../../runtime/changes.ts'
 import type { Applied, Conflict, SetSummary } from '../../../workspace/changes/contract.ts'
-import type { AskPerson } from '../approval-prompt.ts'
-import { coloured, type Printed } from '../printer.ts'
+import { type AskPerson, readAnswer } from '../approval-prompt.ts'
+import { coloured, type Printed, wantsColor } from '../printer.ts'
+import type { Slash } from './contract.ts'
 
 /** Formats lines such as `   1  run_x/call_1  applied  3 changes  2026-11-23 04:20  shell: make`. */
 export function keptLines(sets: readonly SetSummary[], workspace: string): readonly string[] {
@@ -66,8 +66,7 @@ export async function undoChanges({ set, apply, done, ask, force = false }: Undo
   if (first.ok) return succeeded(first.count, set, done)
   if (first.conflicts.length === 0 || force) return { ok: false, message: first.message, conflicts: first.conflicts }
   const conflicts = `${count(first.conflicts.length, 'path')} of ${nameOf(set)} changed since:\n${conflictLines(first.conflicts)}`
-  const answer = await ask?.(`${conflicts}Overwrite what was changed since? [y/N] `)
-  if (/^\s*y(es)?\s*$/i.test(answer ?? '')) {
+  if (readAnswer(await ask?.(`${conflicts}Overwrite what was changed since? [y/N] `)).kind === 'yes') {
     const second = await apply(true)
     return second.ok ? succeeded(second.count, set, done) : { ok: false, message: second.message, conflicts: second.conflicts }
   }
@@ -79,33 +78,27 @@ function succeeded(changed: number, set: SetSummary, done: string): Undone {
   return { ok: true, count: changed, line: `${done}: ${count(changed, 'path')} of ${nameOf(set)} (${whatOf(set)})` }
 }
 
-export type PastChanges = {
-  readonly command: '/changes' | '/diff' | '/undo'
-  /** Names the change set as findKept takes it; empty: the latest. */
-  readonly which: string
-  readonly host: Host
-  readonly ask: AskPerson
-  readonly workspace: string
-  readonly color: boolean
+/** Answers /changes, /diff and /undo in a conversation. @throws FailureError when there is no such change set */
+export const pastChanges = { list, diff, undo }
+
+async function list({ host, conversation }: Slash): Promise<string> {
+  const lines = keptLines((await host.changes()).store.list().slice(0, 20), conversation.workspace)
+  return lines.length === 0 ? 'no change sets are kept\n' : `${lines.join('\n')}\n`
 }
 
-/** Answers /changes, /diff and /undo in a conversation. @throws FailureError when there is no such change set */
-export async function pastChanges({ command, which, host, ask, workspace, color }: PastChanges): Promise<Printed> {
+async function undo({ host, ask, conversation: { workspace } }: Slash, which: string): Promise<string> {
   const { store, withReceipt } = await host.changes()
-  const sets = store.list()
-  if (command === '/changes') {
-    const lines = keptLines(sets.slice(0, 20), workspace)
-    return lines.length === 0 ? 'no change sets are kept\n' : `${lines.join('\n')}\n`
-  }
-  if (command === '/undo') {
-    const set = which === '' ? latestToUndo(sets, workspace) : findKept(sets, which)
-    const undone = await withReceipt({ tool: 'changes.undo', set }, () =>
-      undoChanges({ set, ask, done: 'undone', apply: (force) => store.undo(set.id, { force }) }),
-    )
-    return `${undone.ok ? undone.line : undone.message}\n`
-  }
-  const set = findKept(sets, which || 'last')
+  const set = which === '' ? latestToUndo(store.list(), workspace) : findKept(store.list(), which)
+  const undone = await withReceipt({ tool: 'changes.undo', set }, () =>
+    undoChanges({ set, ask, done: 'undone', apply: (force) => store.undo(set.id, { force }) }),
+  )
+  return `${undone.ok ? undone.line : undone.message}\n`
+}
+
+async function diff({ host, setup }: Slash, which: string): Promise<Printed> {
+  const { store } = await host.changes()
+  const set = findKept(store.list(), which || 'last')
   const shown = store.show(set.id)
   if (!shown) return 'the change set was forgotten meanwhile\n'
-  return [`${headingOf(set)}\n`, ...coloured(differenceLines(changeSetOf(shown)), color)]
+  return [`${headingOf(set)}\n`, ...coloured(differenceLines(changeSetOf(shown)), wantsColor(setup.context.env))]
 }

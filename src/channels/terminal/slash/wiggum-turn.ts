@@ -6,7 +6,6 @@ import { FailureError } from '../../../host/failure.ts'
 import { beginWiggum, type WiggumChoices, type WiggumStart } from '../../../host/run/wiggum/begin-wiggum.ts'
 import { own, type WiggumRecord } from '../../../host/run/wiggum/run-copy.ts'
 import { workOn } from '../../../host/run/wiggum/wiggum-run.ts'
-import { atEnd } from '../../../kit/errors.ts'
 import type { AskPerson } from '../approval-prompt.ts'
 import { tellOnStderr } from '../audience.ts'
 import { askAboutChanges } from '../change-question.ts'
@@ -33,11 +32,9 @@ export async function wiggumTurn({ host, setup, renderer, ask, work }: WiggumTur
   const begin = performance.now()
   const say = tellOnStderr(context)
   const running: { conversation?: Conversation } = {}
-  const cancelled = new AbortController()
-  const { signal } = cancelled
-  const { stop } = onInterrupt((by) => cancelled.abort(by))
+  using interrupt = onInterrupt(() => {})
+  const { signal } = interrupt
   const render = renderer ? renderer(screenOf(context)) : await renderOf(context)
-  using _end = atEnd(stop)
   const record = 'id' in work ? ownRecord(setup, work) : await beginWiggum({ ...work, host, setup, channel: 'cli', say, signal })
   if (record === undefined) return exitCodeOf('answered')
   say(`works in ${record.base}, a copy of ${record.workspace}; Ctrl-C stops, and it can go on later`)
