@@ -15,7 +15,9 @@ export function mcpLine({ server, state, tools, seen }: McpStatus): string {
 }
 
 export function reached({ transport }: McpStatus['server']): string {
-  return transport.kind === 'stdio' ? transport.argv.join(' ') : transport.url
+  if (transport.kind === 'stdio') return transport.argv.join(' ')
+  const { url, login } = transport
+  return login ? `${url} as the client ${login.clientId} of ${login.issuer}` : url
 }
 
 /** Lists the servers; with `approve ID` it shows what is new of one and asks. @throws FailureError when there is no such server */

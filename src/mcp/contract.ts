@@ -9,8 +9,23 @@ type Texts = Readonly<Record<string, string>>
 
 export type McpCommand = { readonly kind: 'stdio'; readonly argv: readonly string[]; readonly env: Texts; readonly cwd?: string }
 
+/**
+ * Names a client that logs in without a user. Its secret, or its private key as PEM, is in the environment under `variable`, and is sent to
+ * `issuer` alone. `secret` is there from the start of the server on.
+ */
+export type McpClientLogin = {
+  readonly clientId: string
+  readonly issuer: string
+  readonly scope: string
+  readonly proof: 'secret' | 'key'
+  readonly variable: string
+  readonly secret?: string
+}
+
 /** Says how a server is reached. An `http` server that only speaks the old transport is reached by SSE; `sse` asks for that at once. */
-export type McpTransport = McpCommand | { readonly kind: 'http' | 'sse'; readonly url: string; readonly headers: Texts }
+export type McpTransport =
+  | McpCommand
+  | { readonly kind: 'http' | 'sse'; readonly url: string; readonly headers: Texts; readonly login?: McpClientLogin }
 
 /** The names of lists, by which a server says that one changed. */
 export type McpListName = 'tools' | 'resources' | 'prompts'

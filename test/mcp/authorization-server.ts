@@ -1,6 +1,6 @@
 /** An authorization server and the MCP server that it protects, on one port of loopback; and a browser whose user always agrees. */
 
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash, type KeyObject, randomUUID, verify } from 'node:crypto'
 
 type Changes = {
   /** Changes what its metadata says. */
@@ -14,6 +14,8 @@ type Changes = {
   readonly refreshes?: false
   readonly challenge?: (origin: string) => string
   readonly tools?: readonly object[]
+  /** The client that logs in without a user, and how it proves itself. */
+  readonly alone?: { readonly id: string; readonly secret: string } | { readonly id: string; readonly key: KeyObject }
 }
 
 type Grant = { readonly client: string; readonly redirect: string; readonly challenge: string; readonly scope: string | null }
@@ -26,7 +28,7 @@ export function startAuthorizationServer(changes: Changes = {}) {
   const [access, refresh, spent] = [new Set<string>(), new Set<string>(), new Set<string>()]
   const requests: { readonly path: string; readonly body: URLSearchParams; readonly authorization: string | null }[] = []
   const logins: URLSearchParams[] = []
-  const counts = { reused: 0, refreshed: 0 }
+  const counts = { reused: 0, refreshed: 0, granted: 0 }
 
   function issue(scope: string | null): Response {
     const [token, renewal] = [`access-${randomUUID()}`, `refresh-${randomUUID()}`]
@@ -40,7 +42,30 @@ export function startAuthorizationServer(changes: Changes = {}) {
     return Response.json({ error }, { status: 400 })
   }
 
-  function exchange(body: URLSearchParams): Response {
+  /** Knows the client by HTTP Basic, or by an assertion that its key signed for this issuer. */
+  function isClient(body: URLSearchParams, authorization: string | null): boolean {
+    const { alone } = changes
+    if (alone === undefined) return false
+    if ('secret' in alone) return authorization === `Basic ${btoa(`${alone.id}:${alone.secret}`)}`
+    const [head = '', claims = '', seal = ''] = (body.get('client_assertion') ?? '').split('.')
+    const { iss, sub, aud, exp } = JSON.parse(Buffer.from(claims || 'e30', 'base64url').toString())
+    const key = { key: alone.key, dsaEncoding: 'ieee-p1363' } as const
+    const isSigned = verify(
+      alone.key.asymmetricKeyType === 'ed25519' ? null : 'sha256',
+      Buffer.from(`${head}.${claims}`),
+      key,
+      Buffer.from(seal, 'base64url'),
+    )
+    return isSigned && iss === alone.id && sub === alone.id && aud === origin && exp * 1_000 > Date.now()
+  }
+
+  function exchange(body: URLSearchParams, authorization: string | null): Response {
+    if (body.get('grant_type') === 'client_credentials') {
+      if (!isClient(body, authorization)) return Response.json({ error: 'invalid_client' }, { status: 401 })
+      counts.granted += 1
+      access.clear()
+      return issue(body.get('scope'))
+    }
     if (body.get('grant_type') === 'refresh_token') {
       const token = body.get('refresh_token') ?? ''
       if (spent.has(token)) counts.reused += 1
@@ -106,11 +131,11 @@ export function startAuthorizationServer(changes: Changes = {}) {
         return Response.json(changes.resource?.(said, origin) ?? said)
       }
       if (pathname === '/.well-known/oauth-authorization-server') {
-        const said = metadataOf(origin)
+        const said = metadataOf(origin, changes.alone && 'secret' in changes.alone ? 'client_secret_basic' : 'none')
         return Response.json(changes.metadata?.(said, origin) ?? said)
       }
       if (pathname === '/authorize') return authorize(searchParams)
-      if (pathname === '/token') return exchange(new URLSearchParams(text))
+      if (pathname === '/token') return exchange(new URLSearchParams(text), request.headers.get('authorization'))
       if (pathname === '/register') {
         const id = `client-${randomUUID()}`
         const wanted = JSON.parse(text)
@@ -141,7 +166,7 @@ export function startAuthorizationServer(changes: Changes = {}) {
   }
 }
 
-function metadataOf(origin: string): { [name: string]: unknown } {
+function metadataOf(origin: string, method: string): { [name: string]: unknown } {
   return {
     issuer: origin,
     authorization_endpoint: `${origin}/authorize`,
@@ -150,7 +175,7 @@ function metadataOf(origin: string): { [name: string]: unknown } {
     revocation_endpoint: `${origin}/revoke`,
     response_types_supported: ['code'],
     code_challenge_methods_supported: ['S256'],
-    token_endpoint_auth_methods_supported: ['none'],
+    token_endpoint_auth_methods_supported: [method],
     authorization_response_iss_parameter_supported: true,
   }
 }

@@ -1,4 +1,4 @@
-/** The official conformance package judges our login. What it has for clients without a user (client credentials, cross-app access) is not tried. */
+/** The official conformance package judges our login. Its cross-app access is not tried. */
 
 import { afterAll, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -12,8 +12,9 @@ const isInstalled = given(existsSync(conformance), 'the conformance package (scr
 const folder = mkdtempSync(join(tmpdir(), 'conformance-auth-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const quick = ['metadata-default', 'basic-cimd', 'scope-step-up', 'pre-registration', 'resource-mismatch']
+const quick = ['metadata-default', 'basic-cimd', 'scope-step-up', 'pre-registration', 'resource-mismatch', 'client-credentials-basic']
 const thorough = [
+  'client-credentials-jwt',
   'metadata-var1',
   'metadata-var2',
   'metadata-var3',

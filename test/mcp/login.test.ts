@@ -24,7 +24,8 @@ function homeFor(url: string) {
     store,
     file: join(setup.home, 'mcp/login/guarded/credentials.json'),
     login: (more: Login = {}) => loginMcp({ ...setup, show: browse, signal: AbortSignal.timeout(20_000), ...more }),
-    source: (now: () => number = Date.now) => createTokenSource({ store: openCredentials(setup, server), fetch: loginFetch(setup), now }),
+    source: (now: () => number = Date.now) =>
+      createTokenSource({ url, store: openCredentials(setup, server), fetch: loginFetch(setup), now }),
   }
 }
 
@@ -253,7 +254,7 @@ describe('tokens', () => {
     expect(given[0]).not.toBe(before)
     expect(server.access.has(given[0] ?? '')).toBe(true)
     expect(given[1]).toBe(given[0])
-    expect(server.counts).toEqual({ refreshed: 1, reused: 0 })
+    expect(server.counts).toMatchObject({ refreshed: 1, reused: 0 })
   })
 
   test('a revoked access token is renewed while the server is asked', async () => {

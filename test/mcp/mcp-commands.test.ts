@@ -193,6 +193,10 @@ describe('a server at an address', () => {
       stderr: 'error: local has no address, so it wants no login\n',
     })
     expect((await home.run(['mcp', 'logout', 'locl'])).stderr).toContain('did you mean "local"?')
+    const auth = { client_id: 'robot', client_secret_variable: 'ROBOT_WORD', issuer: 'https://login.example.org' }
+    const robot = { url: 'https://mcp.example.org/mcp', auth }
+    writeFileSync(join(home.home, '.mcp.json'), JSON.stringify({ mcpServers: { robot } }))
+    expect((await home.run(['mcp', 'login', 'robot'], { env: { ROBOT_WORD: 'a' } })).stderr).toContain('its client logs in by itself')
   })
 })
 

@@ -1,6 +1,6 @@
 /**
  * The official conformance package against /mcp. It speaks 2025-11-25. The scenarios that fail call tools, prompts and resources of its own
- * names (`test_…`), or want what is not offered: log levels, completion, subscriptions, images, streams that continue.
+ * names (`test_…`), or want what is not offered: log levels, subscriptions, images, streams that continue.
  */
 
 import { expect, test } from 'bun:test'
@@ -17,6 +17,7 @@ const passing = [
   ...['server-initialize', 'ping', 'tools-list', 'tools-call-error', 'resources-list', 'prompts-list', 'dns-rebinding-protection'],
   // It finds the text of an unknown tool's error simple enough.
   'tools-call-simple-text',
+  'completion-complete',
 ]
 
 test.if(given(isThere, 'the MCP conformance package (run scripts/setup-debian --tests)'))(

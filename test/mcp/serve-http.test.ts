@@ -62,6 +62,9 @@ test('a token is offered what its scopes and its profile permit, and sees its ow
     await expect(two.client.readResource({ uri })).rejects.toThrow()
     await expect(none.client.readResource({ uri })).rejects.toThrow()
   }
+  const complete = { ref: { type: 'ref/resource' as const, uri: 'braidclaw://sessions/{id}' }, argument: { name: 'id', value: '' } }
+  for (const { client } of [two, none]) expect((await client.complete(complete)).completion.values).not.toContain(conversation_id)
+  expect((await one.client.complete(complete)).completion.values).toContain(conversation_id)
   const [listed] = (await two.client.readResource({ uri: 'braidclaw://sessions' })).contents
   expect(JSON.stringify(listed)).not.toContain(conversation_id)
 })

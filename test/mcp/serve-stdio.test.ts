@@ -99,6 +99,12 @@ describe.each(generations)('a client of the generation %s', (generation) => {
     const { runs } = await read('braidclaw://runs')
     expect(await read(`braidclaw://runs/${runs[0].runId}`)).toMatchObject({ runId: runs[0].runId })
     expect((await read('braidclaw://receipts')).receipts).toHaveLength(1)
+    const complete = async (uri: string, value: string) =>
+      (await mcp.client.complete({ ref: { type: 'ref/resource', uri }, argument: { name: 'id', value } })).completion.values
+    for (const wrong of ['braidclaw://receipts/{id}', 'braidclaw://runs', 'constructor']) expect(await complete(wrong, '')).toEqual([])
+    expect(await complete('braidclaw://sessions/{id}', 'nothing')).toEqual([])
+    expect(await complete('braidclaw://sessions/{id}', conversation_id.slice(0, -2))).toEqual([conversation_id])
+    expect(await complete('braidclaw://runs/{id}', '')).toContain(runs[0].runId)
     for (const uri of ['braidclaw://runs/run_none', 'braidclaw://../config.toml', 'file:///etc/passwd'])
       await expect(mcp.client.readResource({ uri })).rejects.toThrow()
     expect(await mcp.call('receipts_verify', { deep: true })).toEqual([expect.stringContaining('"ok":true'), false])

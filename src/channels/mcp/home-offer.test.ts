@@ -73,6 +73,10 @@ test('a client without a right is not offered what it needs', async () => {
   expect(await names({ ...all, agent: false, read: false })).not.toContain('agent_turn')
   const none = offerOf(host, says('x'), { call: false, agent: false, read: false, approve: false })
   for (const name of ['time', 'agent_turn', 'receipts_verify']) await expect(none.call(name, {}, plain())).rejects.toThrow('not offered')
+  await offerOf(host, says('x')).call('agent_turn', { message: 'go' }, plain())
+  const sessions = 'braidclaw://sessions/{id}'
+  expect(await none.complete?.(sessions, '')).toEqual([])
+  expect(await offerOf(host, says('x')).complete?.(sessions, '')).toHaveLength(1)
   expect([none.resources, await none.read?.('braidclaw://runs'), await none.prompts?.()]).toEqual([[], undefined, []])
   await host.close()
 })

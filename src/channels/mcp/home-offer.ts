@@ -88,6 +88,14 @@ export function createHomeOffer(caller: McpCaller, turns: { running: number }): 
     },
     read: async (uri) => (may.read ? readResource(caller, await host.records(), uri) : undefined),
     prompts: async () => (may.call ? usableSkills(host.setup) : []),
+    async complete(template, begin) {
+      if (!may.read) return []
+      const [{ runs, conversations }, newest] = [await host.records(), { limit: 500, ownedBy: caller.owner }]
+      const ofRuns = template === 'braidclaw://runs/{id}' ? runs.list(newest).runs.map(({ runId }) => runId) : []
+      const isSessions = template === 'braidclaw://sessions/{id}'
+      const ofSessions = isSessions ? conversations.list(newest).conversations.map(({ conversationId }) => conversationId) : []
+      return [...ofRuns, ...ofSessions].filter((id) => id.startsWith(begin))
+    },
   }
 }
 

@@ -5,6 +5,7 @@ import { aborted } from '../../kit/abort.ts'
 import { errorText } from '../../kit/errors.ts'
 import { cut, visible } from '../../kit/text.ts'
 import type { McpFailure } from '../contract.ts'
+import { ClientLoginError } from './oauth.ts'
 import type { Link } from './transports.ts'
 
 /** `limits` are passed to each request; `hold(true)` stops the clock, `hold(false)` starts it again. */
@@ -65,6 +66,7 @@ function isBroken(error: unknown): boolean {
 export function failureOf(error: unknown): McpFailure {
   const status = error instanceof SdkHttpError ? error.data.status : undefined
   if (error instanceof UnauthorizedError || status === 401 || status === 403) return { why: 'it asks for a login', needsLogin: true }
+  if (error instanceof ClientLoginError) return { why: cut(visible(error.message), 700) }
   if (status !== undefined) return { why: `it answered with HTTP status ${status}; check its address` }
   if (error instanceof RangeError) return { why: 'it answered with data that is nested too deeply to be read' }
   const said = cut(visible(errorText(error)), 300)

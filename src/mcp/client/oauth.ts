@@ -3,18 +3,22 @@
  * it prints to the console and starts a second login by itself.
  */
 
+import { createPrivateKey } from 'node:crypto'
 import {
   type AuthorizationServerMetadata,
   type AuthProvider,
+  ClientCredentialsProvider,
   checkResourceAllowed,
   computeScopeUnion,
   discoverOAuthServerInfo,
   exchangeAuthorization,
   extractWWWAuthenticateParams,
   type FetchLike,
+  fetchToken,
   isHttpsUrl,
   OAuthError,
   type OAuthTokens,
+  PrivateKeyJwtProvider,
   refreshAuthorization,
   registerClient,
   resourceUrlFromServerUrl,
@@ -24,6 +28,8 @@ import {
   validateAuthorizationResponseIssuer,
 } from '@modelcontextprotocol/client'
 import { errorText } from '../../kit/errors.ts'
+import { quote } from '../../kit/text.ts'
+import type { McpClientLogin } from '../contract.ts'
 
 /** `secret` belongs to a client that was registered by hand. `redirect` is the address that the server registered. */
 export type McpOAuthClient = { readonly id: string; readonly secret?: string; readonly authMethod?: string; readonly redirect?: string }
@@ -50,8 +56,14 @@ export type CredentialStore = {
 /** `fetch` judges every address, and returns a redirect as the answer: the SDK follows it only within an origin. */
 type Ports = { readonly store: CredentialStore; readonly fetch: FetchLike; readonly now: () => number }
 
-/** Gives the transports of the SDK their token. It renews a token that soon expires, and one that the server refuses. */
-export function createTokenSource({ store, fetch, now }: Ports): AuthProvider {
+/** `login` is absent where a user logs in. */
+type TokenSourceOptions = Ports & { readonly url: string; readonly login?: McpClientLogin | undefined }
+
+/**
+ * Gives the transports of the SDK their token. It renews a token that soon expires, and one that the server refuses. @throws ClientLoginError
+ * when a client without a user gets none
+ */
+export function createTokenSource({ store, fetch, now, url, login }: TokenSourceOptions): AuthProvider {
   let last: string | undefined
 
   /** Only one of all processes renews a token: servers that rotate refresh tokens treat a second use as theft. */
@@ -59,7 +71,9 @@ export function createTokenSource({ store, fetch, now }: Ports): AuthProvider {
     const refused = last
     const renewed = await store.change(async (current) => {
       const { tokens } = current ?? {}
-      if (!current || !tokens || tokens.access_token !== refused) return current
+      if (tokens && tokens.access_token !== refused) return current
+      if (login) return logInAlone({ url, login, fetch, now })
+      if (!current || !tokens) return current
       if (tokens.refresh_token === undefined) return withTokens(current)
       try {
         const renewed = await refreshAuthorization(current.issuer, {
@@ -95,6 +109,33 @@ export function createTokenSource({ store, fetch, now }: Ports): AuthProvider {
     async onUnauthorized() {
       if ((await renew()) === undefined) throw new UnauthorizedError('a login is needed')
     },
+  }
+}
+
+/** Says why a client without a user got no token, and what to check. */
+export class ClientLoginError extends Error {}
+
+const algorithms: { readonly [curve: string]: string } = { 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512', Ed25519: 'EdDSA' }
+
+/** Logs in as a client. @throws ClientLoginError */
+async function logInAlone({ url, login, fetch, now }: Omit<Ports, 'store'> & { readonly url: string; readonly login: McpClientLogin }) {
+  const { clientId, issuer: expectedIssuer, proof, variable, secret = '' } = login
+  try {
+    const { wanted, ...found } = await findAuthorization(url, fetch)
+    const scope = login.scope || wanted
+    const client = { clientId, expectedIssuer, scope }
+    const jwk = proof === 'key' ? createPrivateKey(secret).export({ format: 'jwk' }) : undefined
+    const provider = jwk
+      ? new PrivateKeyJwtProvider({ ...client, privateKey: { ...jwk }, algorithm: algorithms[jwk.crv ?? ''] ?? 'RS256' })
+      : new ClientCredentialsProvider({ ...client, clientSecret: secret })
+    const { metadata, resource } = found
+    const tokens = await fetchToken(provider, found.issuer, { metadata, resource, scope, fetchFn: fetch })
+    return withTokens({ ...found, client: { id: clientId }, scope: tokens.scope ?? scope }, tokens, now())
+  } catch (error) {
+    const answer = error instanceof OAuthError ? `${expectedIssuer} refused it: ` : ''
+    throw new ClientLoginError(
+      `the client ${quote(clientId)} got no token: ${answer}${errorText(error)}; check "auth" of the server and the variable ${variable}`,
+    )
   }
 }
 
@@ -136,19 +177,10 @@ export type StartedLogin = {
 /** Finds the authorization server and prepares the page for the user. @throws Error that says why there can be no login */
 export async function startLogin(options: LoginOptions): Promise<StartedLogin> {
   const { url, redirect, fetch, store } = options
-  const challenge = await challengeOf(url, fetch)
-  const found = await discoverOAuthServerInfo(url, { resourceMetadataUrl: challenge.resourceMetadataUrl, fetchFn: fetch })
-  const { authorizationServerUrl: issuer, authorizationServerMetadata: metadata, resourceMetadata } = found
-  if (resourceMetadata !== undefined && metadata === undefined)
-    throw new Error(`the authorization server ${issuer} does not describe itself`)
+  const { issuer, metadata, resource, wanted } = await findAuthorization(url, fetch)
   if (metadata !== undefined && !metadata.code_challenge_methods_supported?.includes('S256'))
     throw new Error(`the authorization server ${issuer} does not support PKCE (S256), without which another program could take the login`)
-  const resource = resourceMetadata?.resource
-  const own = resourceUrlFromServerUrl(url)
-  if (resource !== undefined && !checkResourceAllowed({ requestedResource: own, configuredResource: resource }))
-    throw new Error(`its metadata describes another server: ${resource}`)
   const earlier = store.read()
-  const wanted = challenge.scope ?? (resourceMetadata?.scopes_supported?.join(' ') || undefined)
   const asked = computeScopeUnion(wanted, options.scope, earlier?.issuer === issuer ? earlier.scope : undefined)
   // A server that gives refresh tokens only for this scope says so.
   const scope = asked && metadata?.scopes_supported?.includes('offline_access') ? computeScopeUnion(asked, 'offline_access') : asked
@@ -174,6 +206,20 @@ export async function startLogin(options: LoginOptions): Promise<StartedLogin> {
       await store.change(async () => withTokens(credentials, tokens, options.now()))
     },
   }
+}
+
+/** Finds the authorization server, and the scope that the MCP server wants. @throws Error for metadata of another server */
+async function findAuthorization(url: string, fetch: FetchLike) {
+  const challenge = await challengeOf(url, fetch)
+  const found = await discoverOAuthServerInfo(url, { resourceMetadataUrl: challenge.resourceMetadataUrl, fetchFn: fetch })
+  const { authorizationServerUrl: issuer, authorizationServerMetadata: metadata, resourceMetadata } = found
+  if (resourceMetadata !== undefined && metadata === undefined)
+    throw new Error(`the authorization server ${issuer} does not describe itself`)
+  const resource = resourceMetadata?.resource
+  const own = resourceUrlFromServerUrl(url)
+  if (resource !== undefined && !checkResourceAllowed({ requestedResource: own, configuredResource: resource }))
+    throw new Error(`its metadata describes another server: ${resource}`)
+  return { issuer, metadata, resource, wanted: challenge.scope ?? (resourceMetadata?.scopes_supported?.join(' ') || undefined) }
 }
 
 /** Asks the server once without a token, as the protocol wants it, and returns what its refusal says. */

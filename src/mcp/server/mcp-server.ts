@@ -45,6 +45,8 @@ export type McpOffer = {
   /** Returns JSON; undefined for a URI that does not exist. */
   readonly read?: (uri: string) => Promise<unknown>
   readonly prompts?: () => Promise<readonly Described<'text'>[]>
+  /** Returns the values of the variable of a template that begin so, the best first. */
+  readonly complete?: (template: string, begin: string) => Promise<readonly string[]>
 }
 
 type Described<Key extends string> = { readonly [key in Key | 'name' | 'description']: string }
@@ -59,12 +61,14 @@ export type ServerOptions = {
 /** A client with so many open questions is asked no more: its calls wait for an operator. */
 const mostWaiting = 100
 const progressMs = 250
+/** The protocol permits no more values in one answer. */
+const mostCompletions = 100
 const requestedSchema = { type: 'object' as const, properties: { allow: { type: 'boolean' as const } }, required: ['allow'] }
 
 /** Returns a server for one connection, or for one request. */
 export function createMcpServer(offer: McpOffer, { waiting = new Map(), limit = (over) => over }: ServerOptions = {}): Server {
-  const { name, version, resources = [], read, prompts = async () => [] } = offer
-  const server = new Server({ name, version }, { capabilities: { tools: {}, resources: {}, prompts: {} } })
+  const { name, version, resources = [], read, prompts = async () => [], complete } = offer
+  const server = new Server({ name, version }, { capabilities: { tools: {}, resources: {}, prompts: {}, completions: {} } })
   const tools = async () =>
     (await offer.tools()).map(({ name, description, parameters }) => ({
       name,
@@ -107,6 +111,11 @@ export function createMcpServer(offer: McpOffer, { waiting = new Map(), limit = 
     const value = await read?.(uri)
     if (value === undefined) throw new ResourceNotFoundError(uri)
     return { contents: [{ uri, mimeType, text: JSON.stringify(value) }] }
+  })
+
+  server.setRequestHandler('completion/complete', async ({ params: { ref, argument } }) => {
+    const values = ref.type === 'ref/resource' ? ((await complete?.(ref.uri, argument.value)) ?? []) : []
+    return { completion: { values: values.slice(0, mostCompletions), total: values.length, hasMore: values.length > mostCompletions } }
   })
 
   server.setRequestHandler('prompts/list', async () => ({

@@ -10,6 +10,7 @@ import { configuredChecks } from '../../../host/checks/find-checks.ts'
 import { brokenChain, checkChain } from '../../../host/records/integrity/receipt-check.ts'
 import { resolveExecutable } from '../../../host/setup/effective-policy.ts'
 import { loadHooks } from '../../../host/toolset/guests/hooks/load-hooks.ts'
+import { expanded } from '../../../host/toolset/guests/mcp/configured-servers.ts'
 import { openMcp } from '../../../host/toolset/guests/mcp/open-mcp.ts'
 import { whyNotOffered } from '../../../host/toolset/guests/plugins/plugin-tools.ts'
 import { openPlugins } from '../../../host/toolset/guests/plugins/plugins.ts'
@@ -156,7 +157,9 @@ export function serverFindings(setup: CliSetup): Finding[] {
     const mcp = openMcp({ setup })
     const { servers, problems, notices } = mcp.servers()
     const found = servers.map(({ id }): Finding => {
-      const { state, tools } = mcp.status(id)
+      const { server, state, tools } = mcp.status(id)
+      const start = expanded(server, setup)
+      if (state === 'approved' && 'why' in start) return { what: 'mcp', state: 'bad', says: start.why }
       const approved = tools.filter((tool) => tool.state === 'approved').length
       const others = tools.filter((tool) => tool.state === 'changed' || tool.state === 'not approved' || tool.state === 'gone')
       const words = [

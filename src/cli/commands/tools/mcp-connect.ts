@@ -189,8 +189,10 @@ function loginFor({ mcp, setup }: Opened, id: string) {
 async function login(opened: Opened, id: string, { clientId, clientSecretVariable, scope }: Given<typeof loginFlags>): Promise<void> {
   const { context, ask, signal } = opened
   const { process, env } = context
+  const found = loginFor(opened, id)
+  if (found.server.login) throw usageError(`${id} needs no login: its client logs in by itself; try it: braidclaw mcp test ${id}`)
   await loginMcp({
-    ...loginFor(opened, id),
+    ...found,
     client: clientId === undefined ? undefined : { id: clientId, secret: env[clientSecretVariable ?? ''] },
     scope,
     signal,

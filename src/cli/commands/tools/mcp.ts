@@ -35,7 +35,7 @@ function factsOf({ server, state, seen, tools }: McpStatus) {
   const where =
     transport.kind === 'stdio'
       ? { command: transport.argv, variables: Object.keys(transport.env) }
-      : { url: transport.url, headers: Object.keys(transport.headers) }
+      : { url: transport.url, headers: Object.keys(transport.headers), login: transport.login }
   const facts = { id, name, state, origin, project, transport: { kind: transport.kind, ...where }, permissions }
   return { ...facts, server: seen?.server, tools, refused: seen?.refused ?? [] }
 }

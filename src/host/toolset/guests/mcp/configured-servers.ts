@@ -9,21 +9,15 @@ import { isJsonObject, isObject, type JsonObject, parseJson } from '../../../../
 import { forms } from '../../../../kit/settings.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
 import { quote, visible } from '../../../../kit/text.ts'
-import type { McpTransport } from '../../../../mcp/contract.ts'
+import type { McpClientLogin, McpTransport } from '../../../../mcp/contract.ts'
 import { quoteText } from '../../../../security/command/syntax/quote.ts'
 import { weaknessOf } from '../../../../security/redaction/secret-forms.ts'
 import type { Setup } from '../../../api.ts'
 import { realFolder } from '../../../setup/workspace-folder.ts'
+import { type GuestPermissions, permissionsOf, textsLike } from '../plugins/manifest.ts'
 
-const fileAccess = ['none', 'read', 'write'] as const
-
-/** The access of a server that runs on this machine: to the workspace, to further folders, to hosts, and to variables of our environment. */
-export type McpPermissions = {
-  readonly files: (typeof fileAccess)[number]
-  readonly folders: readonly string[]
-  readonly hosts: readonly string[]
-  readonly variables: readonly string[]
-}
+/** The access of a server that runs on this machine: also to further folders, which it writes where it writes the workspace. */
+export type McpPermissions = GuestPermissions & { readonly folders: readonly string[] }
 
 export type McpServer = {
   readonly id: string
@@ -124,12 +118,16 @@ function put({ servers, problems, notices }: Draft, written: Written): void {
 
 function serverOf(table: TableReader, { id, origin, project }: Written): McpServer {
   const named = table.has('transport') ? 'transport' : 'type'
+  const declared = table.table('permissions')
+  const folders = textsLike(declared, 'folders', /^~?\//, 'absolute paths of folders')
+  const permissions = { ...permissionsOf(declared), folders }
+  declared.end()
   const kind = table.oneOf(named, ['stdio', 'http', 'sse', 'streamable-http'], table.has('url') ? 'http' : 'stdio')
   return {
     id,
     name: table.text('name', id),
     transport: kind === 'stdio' ? command(table) : address(table, kind === 'sse' ? 'sse' : 'http'),
-    permissions: permissionsOf(table.table('permissions')),
+    permissions,
     origin,
     project,
     key: project === undefined ? id : `${project}#${id}`,
@@ -150,9 +148,25 @@ function address(table: TableReader, kind: 'http' | 'sse'): McpTransport {
     table.wrong('url', 'must be an http or https address without a user or a password; put a key into "headers", as "${NAME}"')
   const auth = table.table('auth')
   const token = auth.text('token', '')
+  const login = loginIn(auth)
+  if (login && token !== '') auth.wrong('token', 'and "client_id" exclude each other; leave one out')
   const headers = { ...textsIn(table, 'headers'), ...textsIn(auth, 'headers') }
   auth.end()
-  return { kind, url, headers: token === '' ? headers : { ...headers, authorization: `Bearer ${token}` } }
+  return { kind, url, login, headers: token === '' ? headers : { ...headers, authorization: `Bearer ${token}` } }
+}
+
+/** Reads the client that logs in without a user. A secret that stands in the file is refused, and not repeated. */
+function loginIn(auth: TableReader): McpClientLogin | undefined {
+  if (!auth.has('client_id')) return undefined
+  const proof = auth.has('private_key_variable') ? 'key' : 'secret'
+  const field = proof === 'key' ? 'private_key_variable' : 'client_secret_variable'
+  const variable = auth.text(field)
+  if (!new RegExp(forms.variable.pattern).test(variable))
+    auth.wrong(field, 'is the name of the environment variable that holds it, such as "DOCS_SECRET"; what stands there is none')
+  const issuer = auth.text('issuer')
+  if (!/^https?:$/.test(URL.parse(issuer)?.protocol ?? ''))
+    auth.wrong('issuer', 'is the address of the authorization server to which this client belongs, such as "https://login.example.org"')
+  return { clientId: auth.text('client_id'), issuer, scope: auth.text('scope', ''), proof, variable }
 }
 
 function textsIn(table: TableReader, name: string): { readonly [name: string]: string } {
@@ -160,23 +174,6 @@ function textsIn(table: TableReader, name: string): { readonly [name: string]: s
   const isRight = isObject(given) && Object.values(given).every((one) => typeof one === 'string')
   if (!isRight) table.wrong(name, 'is a table of texts')
   return isRight ? Object.fromEntries(Object.entries(given).map(([key, value]) => [key, String(value)])) : {}
-}
-
-function permissionsOf(table: TableReader): McpPermissions {
-  const texts = (name: string, form: string, says: string) => {
-    const given = table.texts(name, [])
-    const odd = given.find((one) => !new RegExp(form).test(one))
-    if (odd !== undefined) table.wrong(name, `are ${says}; got ${quote(odd)}`)
-    return given
-  }
-  const permissions = {
-    files: table.oneOf('files', fileAccess, 'none'),
-    folders: texts('folders', '^~?/', 'absolute paths of folders'),
-    hosts: texts('hosts', forms.domain.pattern, 'host names such as "api.example.org"'),
-    variables: texts('variables', forms.variable.pattern, 'names of environment variables such as "API_KEY"'),
-  }
-  table.end()
-  return permissions
 }
 
 const variable = /\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g
@@ -208,11 +205,12 @@ export function expanded(
     })
   const each = (texts: Readonly<Record<string, string>>) =>
     Object.fromEntries(Object.entries(texts).map(([name, value]) => [name, hide(fill(value), name)]))
+  const withSecret = (login: McpClientLogin | undefined) => login && { ...login, secret: fill(`\${${login.variable}}`) }
   const declared = permissions.variables.flatMap((name) => (context.env[name] === undefined ? [] : [[name, context.env[name]] as const]))
   const filled: McpTransport =
     transport.kind === 'stdio'
       ? { ...transport, argv: transport.argv.map(fill), env: { ...each(Object.fromEntries(declared)), ...each(transport.env) } }
-      : { ...transport, url: fill(transport.url), headers: each(transport.headers) }
+      : { ...transport, url: fill(transport.url), headers: each(transport.headers), login: withSecret(transport.login) }
   if (missing.size === 0) return filled
   return { why: `the MCP server ${id} needs the variable ${[...missing].join(', ')}, which is not set; set it, or write \${NAME:-default}` }
 }

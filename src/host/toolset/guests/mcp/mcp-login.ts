@@ -21,6 +21,7 @@ import {
   type StartedLogin,
   startLogin,
 } from '../../../../mcp/client/oauth.ts'
+import type { McpClientLogin } from '../../../../mcp/contract.ts'
 import type { Redactor } from '../../../../security/redaction/redact.ts'
 import { refuse } from '../../../../security/rules.ts'
 import { expandHosts } from '../../../../security/targets/host-lists.ts'
@@ -34,13 +35,14 @@ import { FailureError } from '../../../failure.ts'
 import { serverAddresses } from '../../guarded-get.ts'
 import { expanded, type McpServer } from './configured-servers.ts'
 
-/** A server that is reached by HTTP. */
-export type McpLoginServer = { readonly id: string; readonly url: string }
+/** A server that is reached by HTTP. `login` is absent where a user logs in. */
+export type McpLoginServer = { readonly id: string; readonly url: string; readonly login?: McpClientLogin | undefined }
 
 type StoreOptions = { readonly home: string; readonly redactor: Pick<Redactor, 'register'> }
 
-/** Keeps the credentials of one server in a file that only its owner can read. A server with another address never gets them. */
-export function openCredentials({ home, redactor }: StoreOptions, { id, url }: McpLoginServer): CredentialStore {
+/** Keeps the credentials of one server in a file that only its owner can read. A server with another address or client never gets them. */
+export function openCredentials({ home, redactor }: StoreOptions, { id, url: address, login }: McpLoginServer): CredentialStore {
+  const url = login ? `${address} as ${login.clientId} of ${login.issuer} for ${login.scope}` : address
   const folder = join(home, 'mcp', 'login', id)
   const file = join(folder, 'credentials.json')
   const turns = createTurns(folder, openLibc)
@@ -110,13 +112,15 @@ export function loginOf(server: McpServer, setup: Setup): (StoreOptions & LoginG
   if ('why' in transport || transport.kind === 'stdio') return undefined
   const { home } = setup.paths
   const policy = { allowedDomains: expandHosts(setup.config.security.allowedDomains), allowedPorts: setup.config.security.allowedPorts }
-  return { home, policy, redactor: setup.redactor, server: { id: server.id, url: transport.url } }
+  return { home, policy, redactor: setup.redactor, server: { id: server.id, url: transport.url, login: transport.login } }
 }
 
 /** Returns what gives the connection to a server its token. A 401 after it needs a login. */
 export function tokensFor(server: McpServer, setup: Setup) {
   const login = loginOf(server, setup)
-  return login && createTokenSource({ store: openCredentials(login, login.server), fetch: loginFetch(login), now: Date.now })
+  return (
+    login && createTokenSource({ ...login.server, store: openCredentials(login, login.server), fetch: loginFetch(login), now: Date.now })
+  )
 }
 
 export type McpLoginOptions = StoreOptions &
@@ -191,7 +195,8 @@ export async function logoutMcp(options: StoreOptions & LoginGuard) {
   const answer: { wasLoggedIn: boolean; why?: string | undefined } = { wasLoggedIn: false }
   await openCredentials(options, options.server).change(async (credentials) => {
     if (credentials?.tokens === undefined) return undefined
-    Object.assign(answer, { wasLoggedIn: true, why: await revokeTokens(credentials, loginFetch(options)) })
+    const client = { ...credentials.client, secret: credentials.client.secret ?? options.server.login?.secret }
+    Object.assign(answer, { wasLoggedIn: true, why: await revokeTokens({ ...credentials, client }, loginFetch(options)) })
   })
   return answer
 }

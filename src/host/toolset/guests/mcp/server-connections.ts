@@ -6,6 +6,7 @@
 import { mkdirSync } from 'node:fs'
 import { lazy } from '../../../../kit/lazy.ts'
 import { sha256 } from '../../../../kit/sha256.ts'
+import { quote } from '../../../../kit/text.ts'
 import type { Connect, McpConnection, McpFailure, McpPorts } from '../../../../mcp/contract.ts'
 import type { SandboxName } from '../../../../sandbox/contract.ts'
 import { startLineProcess } from '../../../../sandbox/pipes/line-process.ts'
@@ -126,8 +127,13 @@ async function open({ kept, sandbox, signal, ...starting }: Opening): Promise<Li
     over.abort()
     own.close()
   }
-  const failed = (failure: McpFailure) => close().then(() => failure)
   const transport = expanded(server, setup)
+  const client = 'login' in transport ? transport.login : undefined
+  // No login of a user helps where a client logs in by itself.
+  const refusal = client && {
+    why: `it accepts no token of the client ${quote(client.clientId)}; check the scope in "auth", and ask its operator what this client may do`,
+  }
+  const failed = (failure: McpFailure) => close().then(() => (failure.needsLogin && refusal) || failure)
   if ('why' in transport) return failed(transport)
   connection = await connect(transport, portsOf({ ...starting, closed: over.signal }), signal)
   if ('why' in connection) return failed(connection)

@@ -4,7 +4,7 @@ import { readTables, type TableReader } from '../../../../config/text/table-read
 import { attempt } from '../../../../kit/errors.ts'
 import { canonical, isJsonObject, type JsonObject, parseJson } from '../../../../kit/json.ts'
 import { forms } from '../../../../kit/settings.ts'
-import { didYouMean } from '../../../../kit/text.ts'
+import { didYouMean, quote } from '../../../../kit/text.ts'
 import type { ToolSpec } from '../../../../runtime/port.ts'
 import { parseDescription } from '../../../../tools/executable/description.ts'
 
@@ -12,7 +12,6 @@ export const manifestName = 'manifest.toml'
 
 const capabilities = ['tool', 'channel', 'provider', 'hook'] as const
 
-/** The access of a plugin to the workspace. */
 const fileAccess = ['none', 'read', 'write'] as const
 
 /** `command` is a file of the plugin; absent: the process of the plugin answers the calls. */
@@ -24,10 +23,10 @@ type PluginHook = { readonly event: string; readonly command: string; readonly m
 /** A call, and the output that it must have. */
 type PluginTest = { readonly tool: string; readonly input: JsonObject; readonly output: string }
 
-type Permissions = {
+/** The access of somebody else's program: to the workspace, to hosts, and to variables of our environment. */
+export type GuestPermissions = {
   readonly files: (typeof fileAccess)[number]
   readonly hosts: readonly string[]
-  /** Names of environment variables that it receives. */
   readonly variables: readonly string[]
 }
 
@@ -41,14 +40,12 @@ export type PluginManifest = {
   readonly tests: readonly PluginTest[]
   /** A program that stays and answers lines of JSON-RPC. */
   readonly process?: string
-  readonly permissions: Permissions
+  readonly permissions: GuestPermissions
 }
 
 type ReadManifest = { readonly ok: true; readonly manifest: PluginManifest } | { readonly ok: false; readonly problems: readonly string[] }
 
-export function isPluginName(name: string): boolean {
-  return /^[a-z0-9][a-z0-9-]{0,63}$/.test(name)
-}
+export const isPluginName = (name: string) => new RegExp(forms.plugin.pattern).test(name)
 
 /** Never throws. Each problem begins with the line. */
 export function readManifest(text: string): ReadManifest {
@@ -63,6 +60,7 @@ function manifestIn(root: TableReader): PluginManifest {
   if (version !== '' && !/^[0-9A-Za-z][0-9A-Za-z.+-]{0,63}$/.test(version)) root.wrong('version', 'is a version such as "0.1.0"')
   const process = pathIn(root, 'process', '')
   const tools = root.list('tools').map((table) => toolOf(table, process))
+  const permissions = root.table('permissions')
   const manifest: PluginManifest = {
     name,
     version,
@@ -72,8 +70,10 @@ function manifestIn(root: TableReader): PluginManifest {
     hooks: root.list('hooks').map(hookOf),
     tests: root.list('tests').map((table) => testOf(table, tools)),
     ...(process === '' ? {} : { process }),
-    permissions: permissionsOf(root.table('permissions')),
+    // A plugin names each host: the lists are for what a person configures.
+    permissions: permissionsOf(permissions, new RegExp(`(?!@)${forms.domain.pattern}`)),
   }
+  permissions.end()
   for (const [at, why] of contradictions(manifest)) root.wrong(at, why)
   return manifest
 }
@@ -145,16 +145,19 @@ function hookOf(table: TableReader): PluginHook {
   return { event, command, ...(match === '' ? {} : { match }) }
 }
 
-function permissionsOf(table: TableReader): Permissions {
-  const files = table.oneOf('files', fileAccess, 'none')
-  const [hosts, variables] = [table.texts('hosts', []), table.texts('variables', [])]
-  const check = (name: string, values: readonly string[], form: 'domain' | 'variable') => {
-    const odd = values.find((one) => one.startsWith('@') || !new RegExp(forms[form].pattern).test(one))
-    const says = form === 'domain' ? 'host names such as "api.example.org"' : 'names of environment variables such as "API_KEY"'
-    if (odd !== undefined) table.wrong(name, `are ${says}; got ${JSON.stringify(odd)}`)
+/** Reads a list of texts of one form. `says` completes the message "are …". */
+export function textsLike(table: TableReader, name: string, form: RegExp, says: string): readonly string[] {
+  const given = table.texts(name, [])
+  const odd = given.find((one) => !form.test(one))
+  if (odd !== undefined) table.wrong(name, `are ${says}; got ${quote(odd)}`)
+  return given
+}
+
+/** Reads what a program of somebody else may do. `hosts` is the form of a host; other fields are left to the caller. */
+export function permissionsOf(table: TableReader, hosts = new RegExp(forms.domain.pattern)): GuestPermissions {
+  return {
+    files: table.oneOf('files', fileAccess, 'none'),
+    hosts: textsLike(table, 'hosts', hosts, 'host names such as "api.example.org"'),
+    variables: textsLike(table, 'variables', new RegExp(forms.variable.pattern), 'names of environment variables such as "API_KEY"'),
   }
-  check('hosts', hosts, 'domain')
-  check('variables', variables, 'variable')
-  table.end()
-  return { files, hosts, variables }
 }
