@@ -3,7 +3,8 @@
 import { rmSync } from 'node:fs'
 import { z } from 'zod'
 import type { Host } from '../../../host/api.ts'
-import { jsonAt, writeJson } from '../child/child-processes.ts'
+import { replaceFile } from '../../../kit/files.ts'
+import { jsonAt } from '../child/child-processes.ts'
 import type { ChangesDecision } from '../worker-options.ts'
 
 const waitingList = z.array(z.object({ run_id: z.string(), id: z.string() }))
@@ -19,7 +20,7 @@ export type WaitingChanges = {
 /** Keeps the list in the JSON file `path` of the worker. */
 export function openWaitingChanges(path: string, host: Pick<Host, 'changes'>): WaitingChanges {
   return {
-    add: ({ runId, id }) => writeJson(path, [...read(path), { run_id: runId, id }].slice(-most)),
+    add: ({ runId, id }) => write(path, [...read(path), { run_id: runId, id }]),
     async reportDecided(report) {
       const waiting = read(path)
       if (waiting.length === 0) return
@@ -29,7 +30,7 @@ export function openWaitingChanges(path: string, host: Pick<Host, 'changes'>): W
         const state = states.get(id)
         if (state === 'pending' || state === 'unfinished') continue
         await report({ runId, changes: state === undefined ? 'dropped' : 'applied' })
-        writeJson(
+        write(
           path,
           read(path).filter((each) => each.id !== id),
         )
@@ -41,10 +42,14 @@ export function openWaitingChanges(path: string, host: Pick<Host, 'changes'>): W
 /** Moves the list of an older version. */
 export function moveWaiting(from: string, to: string): void {
   const older = read(from)
-  if (older.length > 0) writeJson(to, [...older, ...read(to)].slice(-most))
+  if (older.length > 0) write(to, [...older, ...read(to)])
   rmSync(from, { force: true })
 }
 
 function read(path: string): UndecidedChanges {
   return waitingList.safeParse(jsonAt(path)).data ?? []
+}
+
+function write(path: string, waiting: UndecidedChanges): void {
+  replaceFile(path, JSON.stringify(waiting.slice(-most)))
 }

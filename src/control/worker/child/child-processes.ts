@@ -1,9 +1,10 @@
 /** Marks, records and ends the processes of a worker's runs, also those that left their group and those that a killed worker left. */
 
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { z } from 'zod'
 import { attempt } from '../../../kit/errors.ts'
+import { replaceFile } from '../../../kit/files.ts'
 import { namesIn, processesWith, startTick } from '../../../kit/proc.ts'
 import { sha256 } from '../../../kit/sha256.ts'
 import { endGroup } from '../../../service/supervise.ts'
@@ -92,7 +93,7 @@ export function openChildRecords(folder: string): ChildRecords {
   const worker = markOf(process.pid) ?? { pid: process.pid, started: '' }
   return {
     write(record) {
-      writeJson(pathOf(record.run_id), { ...record, worker })
+      replaceFile(pathOf(record.run_id), JSON.stringify({ ...record, worker }))
     },
     remove: (runId) => rmSync(pathOf(runId), { force: true }),
     async clear() {
@@ -133,13 +134,6 @@ function recordIn(path: string): ChildRecord | undefined {
 /** @returns undefined when the file cannot be read or is not JSON */
 export function jsonAt(path: string): unknown {
   return attempt(() => JSON.parse(readFileSync(path, 'utf8')))
-}
-
-/** Replaces the file, and makes its folder when it is missing. The text is on the disk when this returns. @throws the system's error */
-export function writeJson(path: string, value: unknown): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  writeFileSync(`${path}.new`, JSON.stringify(value), { mode: 0o600, flush: true })
-  renameSync(`${path}.new`, path)
 }
 
 /** The guard reads from a pipe that only the worker holds, so the pipe ends when the worker dies. */
