@@ -1,11 +1,10 @@
 /** Reads the end of the receipts log: a start tells from it, without writing, whether anything needs repair. */
 
-import { closeSync, existsSync, fstatSync, readSync } from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, openSync, readSync } from 'node:fs'
 import { atEnd, attempt } from '../../kit/errors.ts'
 import type { Checkpoint } from '../contract.ts'
 import { isSealed } from '../form/anchor.ts'
 import { contentHash } from '../form/receipt.ts'
-import { openLog } from '../form/receipt-lines.ts'
 import { readKey } from '../key.ts'
 
 /**
@@ -18,7 +17,7 @@ export function isConsistent(
 ): boolean {
   if (!known) return !existsSync(paths.log) && !existsSync(paths.head)
   try {
-    const file = openLog(paths.log)
+    const file = openSync(paths.log, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     using _end = atEnd(() => closeSync(file))
     const key = readKey(paths.key)
     return key.ok && fstatSync(file).size === known.size && isSealed(key.key, known) && endsAs(file, known)
