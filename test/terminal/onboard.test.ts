@@ -122,7 +122,7 @@ describe('a server on this machine', () => {
     using at = nest()
     const answers = [
       ['Which model should', 'lm st\r'],
-      ['address', address()],
+      ['What is its address', address()],
       ['whose name I type', 'bet\r'],
     ] as const
     const { code, stdout } = await at.terminal(['onboard'], answers)
@@ -139,7 +139,7 @@ describe('a server on this machine', () => {
     const hostile = startFake(() => Response.json({ data: [{ id: 'al\u001b[2J\u202epha' }, { id: 'beta' }] }), { questions: true })
     const answers = [
       ['Which model should', 'lm st\r'],
-      ['address', `${'\u007f'.repeat(40)}${hostile.url}\r`],
+      ['What is its address', `${'\u007f'.repeat(40)}${hostile.url}\r`],
       ['whose name I type', '\u0003'],
     ] as const
     const { stdout } = await at.terminal(['onboard'], answers)
@@ -152,7 +152,7 @@ describe('a server on this machine', () => {
     using at = nest()
     const answers = [
       ['Which model should', 'another\r'],
-      ['address', `${typed}\r`],
+      ['What is its address', `${typed}\r`],
       ['An address such as', '\u0003'],
     ] as const
     const { code } = await at.terminal(['onboard'], answers)
