@@ -62,8 +62,7 @@ export function createExporter({ url, headers, resource, fetch, log, sleep }: Ex
       }
       if (!response.ok) lose(count, `the collector answered ${response.status}`)
       else {
-        const answer = await response.text()
-        const rejected = attempt(() => Number(JSON.parse(answer).partialSuccess?.rejectedSpans)) || 0
+        const rejected = rejectedIn(await response.text())
         if (rejected > 0) lose(rejected, 'the collector rejected them')
         else state.warned = false
       }
@@ -97,6 +96,10 @@ export function createExporter({ url, headers, resource, fetch, log, sleep }: Ex
     /** How many spans were lost: the queue was full, or the collector refused them. */
     lost: () => state.lost,
   }
+}
+
+function rejectedIn(answer: string): number {
+  return attempt(() => Number(JSON.parse(answer).partialSuccess?.rejectedSpans)) || 0
 }
 
 export type OtelEnv = Readonly<Partial<Record<string, string>>>
