@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { processorMs } from '../../test/support/processor-ms.ts'
 import { createHybridIndex, type Entry, paramsOf, type Query } from './hybrid-index.ts'
 
 const entry = (name: string, description: string, more: Partial<Entry> = {}): Entry => ({
@@ -107,10 +108,10 @@ test('no query and no entry makes it throw, and a query of a megabyte is as quic
     expect(() => names(query)).not.toThrow()
   expect(names("'; drop table items")[0]).toBe("'; DROP TABLE items")
   fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 80 }), (query) => void names(query)))
-  const began = performance.now()
+  const began = processorMs()
   expect(names(`weather ${'of '.repeat(400_000)}`)[0]).toBe('getCurrentWeather')
   expect(names(`${'of '.repeat(400_000)} weather`)).toEqual([])
-  expect(performance.now() - began).toBeLessThan(2_000)
+  expect(processorMs() - began).toBeLessThan(2_000)
 })
 
 test('parameters are found at any depth, and a schema may have cycles', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { processorMs } from '../../test/support/processor-ms.ts'
 import { parseEchoed, recoverEchoed } from './wire.ts'
 
 const answer = (text: string) =>
@@ -26,9 +27,9 @@ describe('what is no JSON', () => {
 
   test('is known as such in a moment, also when it is long and full of quotes', () => {
     const long = answer('say \\"no\\"\n\n'.repeat(30_000))
-    const began = performance.now()
+    const began = processorMs()
     expect(recoverEchoed(dashEcho(long).slice(0, -30))).toBeUndefined()
-    expect(performance.now() - began).toBeLessThan(2000)
+    expect(processorMs() - began).toBeLessThan(2000)
   })
 })
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { processorMs } from '../../test/support/processor-ms.ts'
 import { createRelationStore, type RelationNode, type RelationStore } from './relations.ts'
 
 const node = (id: string, parents: string[] = [], status?: 'pending' | 'done') => ({
@@ -168,7 +169,7 @@ test('an automatic onPersist that fails becomes a warning of the process, and th
 test('a chain of 100,000 nodes, and a node with 200,000 children, take a short time', () => {
   const count = 100_000
   const chain = Array.from({ length: count }, (_, at) => old(`n${at}`, at === 0 ? [] : [`n${at - 1}`]))
-  const began = performance.now()
+  const began = processorMs()
   const store = createRelationStore({ initialNodes: chain.toReversed() })
   expect(store.ancestors(`n${count - 1}`).length).toBe(count - 1)
   expect(store.descendants('n0').length).toBe(count - 1)
@@ -178,7 +179,7 @@ test('a chain of 100,000 nodes, and a node with 200,000 children, take a short t
   wide.add(node('top'))
   for (let at = 0; at < 2 * count; at++) wide.add(node(`k${at}`, ['top']))
   expect(wide.descendants('top').length).toBe(2 * count)
-  expect(performance.now() - began).toBeLessThan(15_000)
+  expect(processorMs() - began).toBeLessThan(15_000)
 })
 
 test('whatever is added, nothing is above itself', () => {

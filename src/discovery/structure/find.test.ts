@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { processorMs } from '../../../test/support/processor-ms.ts'
 import { describeViolation, filesOf, violationsOf } from './judge.ts'
 import { data, type Files, projectOf, rulesOf, ui } from './project.fixture.ts'
 
@@ -104,9 +105,9 @@ describe('a rule finds', () => {
 test('a chain of 20,000 files and a knot of 2,000 are judged in seconds', () => {
   const chain = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`a${at}.ts`, `import './a${at + 1}'`]))
   const knot = Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`b${at}.ts`, `import './b${(at + 1) % 2_000}'`]))
-  const begun = performance.now()
+  const begun = processorMs()
   const [only, ...more] = found('[rules.no-cycles]\nno_cycles = true', { ...chain, ...knot })
   expect(only).toMatch(/^b0.ts:1 closes a cycle of imports: b0.ts → b1.ts → .* … 1,?989 more … /)
   expect(more).toEqual([])
-  expect(performance.now() - begun).toBeLessThan(10_000)
+  expect(processorMs() - begun).toBeLessThan(10_000)
 })

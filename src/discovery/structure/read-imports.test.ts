@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { processorMs } from '../../../test/support/processor-ms.ts'
 import { createImportReader } from './read-imports.ts'
 
 const read = createImportReader()
@@ -75,8 +76,8 @@ test('other languages have none that are known', () => {
 })
 
 test('a megabyte of half imports takes no second', () => {
-  const begun = performance.now()
+  const begun = processorMs()
   for (const half of ['import ', 'from "', "require('", 'import type {', 'export {type ', 'import(/*'])
     read('a.ts', half.repeat(1_000_000 / half.length))
-  expect(performance.now() - begun).toBeLessThan(6_000)
+  expect(processorMs() - begun).toBeLessThan(6_000)
 })

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { processorMs } from '../../../test/support/processor-ms.ts'
 import { canonical, type Json, type JsonObject } from '../../kit/json.ts'
 import type { ToolSpec } from '../../runtime/port.ts'
 import { idMaker, portableName, readArguments } from './call-arguments.ts'
@@ -72,9 +73,9 @@ test('of another only what fits is kept', () => {
 
 test('ten thousand calls of one id have their ids at once', () => {
   const newId = idMaker([])
-  const begun = performance.now()
+  const begun = processorMs()
   expect(new Set(Array.from({ length: 10_000 }, () => newId('a'))).size).toBe(10_000)
-  expect(performance.now() - begun).toBeLessThan(1_000)
+  expect(processorMs() - begun).toBeLessThan(1_000)
 })
 
 test('a name goes back as every vendor takes it', () => {
