@@ -273,17 +273,7 @@ const mostOutput = 1024 * 1024
 /** Names the hooks that led to this process, so that no hook starts itself without end. */
 const chainVariable = 'BRAIDCLAW_HOOKS'
 /** A hook outside the sandbox may show things to the person: it finds their programs and their screen, and none of our keys. */
-const session = [
-  'PATH',
-  'LANG',
-  'TZ',
-  'USER',
-  'DISPLAY',
-  'WAYLAND_DISPLAY',
-  'XDG_RUNTIME_DIR',
-  'DBUS_SESSION_BUS_ADDRESS',
-  'BRAIDCLAW_HOME',
-]
+const session = 'PATH LANG TZ USER DISPLAY WAYLAND_DISPLAY XDG_RUNTIME_DIR DBUS_SESSION_BUS_ADDRESS BRAIDCLAW_HOME'.split(' ')
 
 const onOneLine = (text: string) => cut(visible(flat(text)), 1_000)
 

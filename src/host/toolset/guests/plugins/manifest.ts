@@ -80,11 +80,8 @@ function manifestIn(root: TableReader): PluginManifest {
 
 function testOf(table: TableReader, tools: readonly PluginTool[]): PluginTest {
   const [tool, input, output] = [table.text('tool'), table.raw('arguments'), table.text('output')]
-  const near = didYouMean(
-    tool,
-    tools.map(({ spec }) => spec.name),
-  )
-  if (!tools.some(({ spec }) => spec.name === tool)) table.wrong('tool', `is not a tool of this plugin${near}`)
+  const names = tools.map(({ spec }) => spec.name)
+  if (!names.includes(tool)) table.wrong('tool', `is not a tool of this plugin${didYouMean(tool, names)}`)
   if (!isJsonObject(input)) table.wrong('arguments', 'is a table')
   table.end()
   return { tool, input: isJsonObject(input) ? input : {}, output }
