@@ -143,12 +143,7 @@ export function replyOf({ ending, result = '', isEmpty, open }: RunReport): Chan
   if (ending.code === 'provider' && isEmpty) return { text: '' }
   if (isUnanswered(ending)) return { text: ending.code === 'timeout' ? apologies.timeout : apologies.provider }
   const note = `[${isAnswered ? 'approval needed' : endingNote(ending)}${approvalAdvice(open)}]`
-  return text === '' ? { text: note } : { text: `${text}\n\n${note}`, ...rememberedIn(ending, text) }
-}
-
-function rememberedIn(ending: Ending, text: string): Pick<ChannelReply, 'remembered'> {
-  const remembered = rememberedOf(ending, text)
-  return remembered === undefined ? {} : { remembered }
+  return text === '' ? { text: note } : { text: `${text}\n\n${note}`, remembered: rememberedOf(ending, text) }
 }
 
 /** Shows people how to approve. The history omits it, because a model that reads it would be tempted to approve by itself. */

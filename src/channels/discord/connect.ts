@@ -29,16 +29,17 @@ export type NoDiscord = { readonly ok: false; readonly message: string }
 export async function connectDiscord(options: DiscordOptions): Promise<Discord | NoDiscord> {
   const settings = withDefaults(options)
   const fault = faultOf(settings)
-  return fault === undefined ? await connect(options, settings) : { ok: false, message: fault }
-}
-
-async function connect(options: DiscordOptions, settings: ConnectionSettings): Promise<Discord | NoDiscord> {
+  if (fault !== undefined) return { ok: false, message: fault }
   const { sleep = sleepUntil, trouble: report = () => {} } = options
   const trouble = (why?: string) => report(redact(why))
   const { channelIds, restApi, token } = settings
-  const [{ stayConnected, createListener }, { createOutbox, createApi }] = await libraries()
-  const { closing, signal } = endedBy(options.signal)
-  const redact = redactorOf(token)
+  // Loading takes 50 ms, which only Discord users pay.
+  const [{ stayConnected, createListener }, { createOutbox, createApi }] = await Promise.all([import('./gateway.ts'), import('./rest.ts')])
+  const closing = new AbortController()
+  const signal = options.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal
+  const redactor = createRedactor()
+  redactor.register(token, 'discord')
+  const redact = redactor.value
   const log: DiscordOptions['log'] = (level, event, fields) => options.log(level, event, redact(fields))
   const inbox = createQueue<DiscordMessage>(Number.POSITIVE_INFINITY)
   const ready = Promise.withResolvers<string>()
@@ -64,22 +65,6 @@ async function connect(options: DiscordOptions, settings: ConnectionSettings): P
     await ended
   }
   return { ok: true, userId: first, messages: inbox.items(), ended, close, ...outbox }
-}
-
-/** Loading takes 50 ms, which only Discord users pay. */
-async function libraries() {
-  return Promise.all([import('./gateway.ts'), import('./rest.ts')])
-}
-
-function endedBy(signal: AbortSignal | undefined): { readonly closing: AbortController; readonly signal: AbortSignal } {
-  const closing = new AbortController()
-  return { closing, signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]) }
-}
-
-function redactorOf(token: string): <T>(value: T) => T {
-  const redactor = createRedactor()
-  redactor.register(token, 'discord')
-  return redactor.value
 }
 
 type Limits = { readonly channelIds: readonly string[]; readonly redact: (sent: SendResult) => SendResult }

@@ -176,7 +176,9 @@ export function createOutbox(settings: OutboxSettings): Outbox {
     limit: MESSAGE_LIMIT - topicNote.length,
     refusalOf,
     attempt: (address, piece, { replyTo, n }) => {
-      const message = { ...placeOf(address), text: piece, ...replyIn(n === 0 ? replyTo : undefined) }
+      // The message that it replies to may have been deleted meanwhile.
+      const reply = n === 0 && replyTo ? { message_id: Number(replyTo), allow_sending_without_reply: true } : undefined
+      const message = { ...placeOf(address), text: piece, reply_parameters: reply }
       const elsewhere = (chat: string, note = '') => post(api, { ...placeOf(chat), text: `${note}${piece}` }, signal)
       return () =>
         post(api, message, signal).catch((error: unknown) => {
@@ -219,9 +221,4 @@ function placeOf(address: Address): { readonly chat_id: number; readonly message
   const [chat, thread] = address.split('/').map(Number)
   // The general topic of a forum is 1 in updates, and is refused in requests.
   return { chat_id: chat ?? 0, message_thread_id: thread === 1 ? undefined : thread }
-}
-
-/** Returns the field that makes it a reply; the message may have been deleted meanwhile. */
-function replyIn(replyTo: string | undefined): object {
-  return replyTo === undefined ? {} : { reply_parameters: { message_id: Number(replyTo), allow_sending_without_reply: true } }
 }

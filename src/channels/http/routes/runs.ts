@@ -80,8 +80,7 @@ export function runsRoutes(app: GatewayApi, { host, openConversations: open }: G
     gives: [z.looseObject({ name: z.string(), state: z.string(), patch: z.string() }), 'The change set'],
     async answer({ caller, params: { run, call } }) {
       await visibleRun(caller, run)
-      const { changes } = await host.records()
-      return plain(snake(await orMissing(() => changes.show(`${run}/${call}`))))
+      return plain(snake(await orMissing(async () => (await host.records()).changes.show(`${run}/${call}`))))
     },
   })
   app.openapi(
@@ -95,8 +94,7 @@ export function runsRoutes(app: GatewayApi, { host, openConversations: open }: G
     async (c) => {
       const { run, call } = c.req.valid('param')
       await visibleRun(c.var.caller, run)
-      const { changes } = await host.records()
-      const done = await orMissing(() => changes.undo(`${run}/${call}`, c.req.valid('json')))
+      const done = await orMissing(async () => (await host.records()).changes.undo(`${run}/${call}`, c.req.valid('json')))
       return c.json(toUndone(done), done.ok ? 200 : 409)
     },
   )

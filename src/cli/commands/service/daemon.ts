@@ -99,8 +99,8 @@ async function run({ setup: given, casting, bridges, held, signal, flags }: Daem
     agentProfile: agentProfileOf(setup),
     dir,
     provider,
-    ...(tools ? { tools } : {}),
-    ...(flags.sandbox ? { sandbox: flags.sandbox } : {}),
+    tools,
+    sandbox: flags.sandbox,
     ready: (places) => setup.context.say(`ready: ${[dir, ...places].join(', ')} (${described}); stop with Ctrl-C or SIGTERM\n`),
     signal,
   })

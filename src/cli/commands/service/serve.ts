@@ -46,7 +46,7 @@ async function run(context: CliContext, given: ServeFlags): Promise<void> {
     agentProfile: agentProfileOf(setup),
     dir: setup.paths.home,
     provider: await providerFor(setup, setup.config.defaultProvider),
-    ...(given.sandbox ? { sandbox: given.sandbox } : {}),
+    sandbox: given.sandbox,
     without: ['fifo'],
     vital: [http.name],
     ready: (places) =>

@@ -47,13 +47,16 @@ export const rollout = command({
     if (checks.length === 0) throw usageError("a rollout needs a check, which decides its reward: --check 'npm test'")
     const { stdout, stderr } = context.process
     const cancelled = new AbortController()
-    using _interrupt = onInterrupt((by) => cancelled.abort(by))
+    const { stop } = onInterrupt((by) => cancelled.abort(by))
     const host = await openHost(setup)
     const ended = ({ task, run, code }: EndedRollout, number: number) =>
       stderr.write(
         `rollout ${number} of ${tasks.length * given.times}: ${task.slice(0, 40)}, ${run}: ${code === 'answered' ? 'passed' : code}\n`,
       )
-    await using _end = atAsyncEnd(() => host.close())
+    await using _end = atAsyncEnd(async () => {
+      stop()
+      await host.close()
+    })
     const choices = { checks, maxIterations: given.maxIterations, force: given.force }
     const work = { host, setup, tasks, times: given.times, choices, settings, say: () => {}, signal: cancelled.signal, ended }
     const done = await rollOut(work).catch((error: unknown) => {

@@ -1,12 +1,10 @@
 /** Implements `control status`: the budget, what needs a person, the queues and the agents; with --watch again at each event. */
 
-import type { CliContext } from '../../../../channels/terminal/context.ts'
 import type { Approval } from '../../../../control/contract/activity-shapes.ts'
 import type { Agent, Budget } from '../../../../control/contract/fleet-shapes.ts'
 import type { Task, TaskQuery } from '../../../../control/contract/task-shapes.ts'
 import { sleep } from '../../../../kit/abort.ts'
 import { count, grouped } from '../../../../kit/text.ts'
-import type { Flags } from '../../../args/command.ts'
 import { CliExit, exitCodes } from '../../../exit.ts'
 import { printOne } from '../../../print-list.ts'
 import { controlCommand, controlFlags } from '../connect/control-flags.ts'
@@ -15,40 +13,29 @@ import type { Control } from '../connect/with-control.ts'
 import { agentLines, budgetSentence, newDay, waitingTasks } from '../text/control-text.ts'
 import { shortened, table } from '../text/table.ts'
 
-const flags = {
-  watch: { type: 'boolean', short: 'w', about: 'Again whenever something happened, until Ctrl-C' },
-  ...controlFlags,
-} as const satisfies Flags
-
 export const status = controlCommand({
-  flags,
+  flags: { watch: { type: 'boolean', short: 'w', about: 'Again whenever something happened, until Ctrl-C' }, ...controlFlags },
   examples: [
     ['', 'budget, what needs you and the command for it, queues, agents'],
     ['--watch', 'again whenever something happened'],
     ['--json', 'for scripts; one line each time with --watch'],
   ],
   exits: [130],
-  async run({ context, control, json, url, signal }, given) {
-    const { watch = false } = given
-    await print(context, control, { url, json })
+  async run({ context, control, json, url, signal }, { watch = false }) {
+    const print = async () => {
+      const found = await readStatus(control, url)
+      printOne(context, { json, value: found, text: statusText(found, Date.now(), terminalWidth()) })
+    }
+    await print()
     if (!watch) return
     await repeatAtEvents(control, signal, async () => {
       if (!json) context.process.stdout.write(`\n${new Date().toISOString()}\n`)
-      await print(context, control, { url, json })
+      await print()
       return !context.outputClosed()
     })
     if (!context.outputClosed()) throw new CliExit(exitCodes.cancelled)
   },
 })
-
-async function print(
-  context: CliContext,
-  control: Control,
-  { url, json }: { readonly url: string; readonly json: boolean },
-): Promise<void> {
-  const found = await readStatus(control, url)
-  printOne(context, { json, value: found, text: statusText(found, Date.now(), terminalWidth()) })
-}
 
 const dayMs = 86_400_000
 
