@@ -118,7 +118,7 @@ async function changeEffort({ conversation: { model }, replace, setup: { config,
   const facts = await Promise.all(asked.map((each) => factsOf(each, modelOf(config, each), file)))
   if (level !== 'default' && facts.every(({ reasons }) => reasons?.value === false))
     return `${visible(model)} takes no effort: it is known not to reason (docs/models.md)\n`
-  if (!level) return `effort: ${asked[0]?.effort ?? "the provider's own"}; /effort LEVEL sets it: ${names}\n`
+  if (!level) return `effort: ${asked[0]?.effort ?? "the provider's own"}\nset it with /effort LEVEL: ${names}\n`
   await replace({ effort: level === 'default' ? undefined : level })
   return `effort: ${level === 'default' ? 'as configured' : level}, from the next turn on\n`
 }
