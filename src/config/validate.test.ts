@@ -120,6 +120,14 @@ test('a file that others may change', () => {
   expect(at.found()).toEqual(fine)
 })
 
+test('a name that only begins like a loopback address is not one', () => {
+  using at = stage()
+  const warned = (host: string) =>
+    at.validate(`[providers.models.x]\nkind = "openai"\nmodel = "m"\nbase_url = "http://${host}/v1"\n`).warnings.length
+  expect(['127.evil.example', '127.0.0.1.evil.example', 'localhost.evil.example', '10.0.0.1'].map(warned)).toEqual([1, 1, 1, 1])
+  expect(['127.0.0.1:11434', '127.8.9.10', 'localhost', '[::1]:1'].map(warned)).toEqual([0, 0, 0, 0])
+})
+
 test('an unknown tool, and a key that is sent in the open, are warnings', () => {
   using at = stage()
   const provider = '[providers.models.x]\nkind = "openai"\nmodel = "m"\nbase_url = "http://api.example.org/v1"\n'

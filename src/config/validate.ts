@@ -97,7 +97,7 @@ function unknownTools({ config, origins }: Checked, { tools }: ValidateInput): D
 function openKeys({ config, origins }: Checked): Doubt[] {
   return Object.entries(config.providers.models).flatMap(([name, provider]) => {
     const url = isWireProvider(provider) && provider.apiKeyEnv !== undefined ? URL.parse(provider.baseUrl ?? '') : null
-    if (url?.protocol !== 'http:' || isLoopback(url.hostname.replace(/^\[|\]$/g, ''))) return []
+    if (url?.protocol !== 'http:' || isLoopback(url.hostname)) return []
     const message = `${quote(url.href)} sends the key over the network where others can read it; write https://, or use a tunnel to 127.0.0.1`
     return [{ ...placeOf(origins, `providers.models.${name}.base_url`), message, isWarning: true }]
   })

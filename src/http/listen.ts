@@ -85,9 +85,9 @@ export function listen({ hostname, port, tls, answer, failed, maxRequests = 1_02
   }
 }
 
-/** Tells whether the address reaches only this machine. */
+/** Tells whether the address, with or without the brackets of a URL, reaches only this machine; other names may mean any. */
 export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127\./.test(host)
+  return /^(?:localhost|::1|\[::1\]|127(?:\.\d{1,3}){3})$/.test(host)
 }
 
 function isEveryAddress(host: string): boolean {

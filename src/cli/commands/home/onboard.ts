@@ -91,7 +91,7 @@ async function findCandidate(onboarding: Onboarding): Promise<Candidate | undefi
 
 async function runningServers({ log, context: { env } }: CliSetup): Promise<ReadonlyMap<string, number>> {
   const servers = ['ollama', 'lmstudio'].flatMap((name) => knownProvider(name, env) ?? [])
-  const local = servers.filter(({ baseUrl = '' }) => isLoopback(new URL(baseUrl).hostname.replace(/^\[|\]$/g, '')))
+  const local = servers.filter(({ baseUrl = '' }) => isLoopback(new URL(baseUrl).hostname))
   const lists = local.map(async ({ name, kind, baseUrl }) => {
     const listed = await modelsOf({ log, context: { env } }, { name, kind, baseUrl, totalTimeoutS: 0.7 })
     return listed.ok ? [[name, listed.models.length] as const] : []

@@ -11,6 +11,7 @@ import { readConfigFile } from '../../../../config/text/read-toml-file.ts'
 import { type ControlClient, createControlClient } from '../../../../control/client/control-client.ts'
 import { PlaneRefusal } from '../../../../control/contract/plane-refusal.ts'
 import type { Environment, HostContext } from '../../../../host/api.ts'
+import { isLoopback } from '../../../../http/listen.ts'
 import { sleep } from '../../../../kit/abort.ts'
 import { visible } from '../../../../kit/text.ts'
 import { createProviderFetch } from '../../../../workspace/net/provider-fetch.ts'
@@ -148,10 +149,6 @@ function chosen(given: string | undefined, env: Environment): { readonly text: s
   return port
     ? { text: `http://127.0.0.1:${port}`, origin: 'CONTROLPLANE_API_PORT' }
     : { text: 'http://127.0.0.1:3100', origin: 'the default address' }
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
 
 /** `origin` names the variable or the file. */
