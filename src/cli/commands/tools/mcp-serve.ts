@@ -1,9 +1,8 @@
 /** Implements `mcp serve`: other programs use the tools, the agent and the records of this home over the Model Context Protocol. */
 
-import { cliChannel } from '../../../channels/list.ts'
+import { assertCommandLine } from '../../../channels/list.ts'
 import { createHomeOffer } from '../../../channels/mcp/home-offer.ts'
 import { serveOnStdio } from '../../../channels/mcp/serve-stdio.ts'
-import { channelSettings } from '../../../config/config.ts'
 import { openHost } from '../../../host/open/open-host.ts'
 import { withFoundModels } from '../../../host/setup/provider-pool.ts'
 import { loadSetup } from '../../../host/setup/setup.ts'
@@ -11,7 +10,6 @@ import { parseToolsOption } from '../../../host/toolset/tools-option.ts'
 import { hideProcess } from '../../../sandbox/protect/hide.ts'
 import { command, type Flags } from '../../args/command.ts'
 import { serverFlags, toolEnvFlag, toolsFlag } from '../../args/turn-flags.ts'
-import { CliExit, exitCodes } from '../../exit.ts'
 
 const flags = { ...toolsFlag, ...serverFlags, ...toolEnvFlag } as const satisfies Flags
 
@@ -28,12 +26,12 @@ export const mcpServe = command({
 {"mcpServers":{"braidclaw":{"command":"braidclaw","args":["mcp","serve"]}}}
 
 It offers the tools of this home behind its gate, the tool agent_turn, receipts, runs, conversations and skills; with --tools only those tools. A call that needs a yes asks the person at the client, or waits for "braidclaw approvals allow". Over HTTP, "braidclaw serve" answers at /mcp with its tokens (docs/mcp-server.md).`,
-  async run(context, { tools, toolEnv, workspace, model, agent, autonomy, maxTurns, approveAllMedium, sandbox }) {
+  async run(context, given) {
+    const { tools, sandbox } = given
     // Commands must not write into our stdin.
     hideProcess()
-    const setup = await withFoundModels(loadSetup(context, { workspace, model, agent, autonomy, maxTurns, approveAllMedium, toolEnv }))
-    if (!channelSettings(setup.config, cliChannel).enabled)
-      throw new CliExit(exitCodes.error, 'error: [channels.cli] enabled = false; this channel is switched off')
+    const setup = await withFoundModels(loadSetup(context, given))
+    assertCommandLine(setup)
     const host = await openHost(setup, { ahead: false })
     const isAll = tools === undefined
     const options = { setup, sandbox, ...(isAll ? {} : { tools: parseToolsOption(setup, tools) }) }
