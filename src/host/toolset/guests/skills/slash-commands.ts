@@ -12,7 +12,7 @@ import type { OfferedSkills } from './offered-skills.ts'
 
 /** The commands of the terminal and the channels; no file takes the place of one. */
 export const reservedNames: readonly string[] =
-  'help exit quit continue tools memory policy changes diff status jobs sop wiggum undo model clear mcp start stop new schedules resume rename fork export context compact cost auto'.split(
+  'help exit quit continue tools memory policy changes diff status jobs sop wiggum undo model clear mcp start stop new schedules resume rename fork export context compact cost auto effort'.split(
     ' ',
   )
 
