@@ -9,6 +9,7 @@ import { serverFindings } from '../../src/cli/commands/doctor/doctor-home.ts'
 import { configuredServers } from '../../src/host/toolset/guests/mcp/configured-servers.ts'
 import { loginOf, logoutMcp, tokensFor } from '../../src/host/toolset/guests/mcp/mcp-login.ts'
 import type { JsonObject } from '../../src/kit/json.ts'
+import { nest } from '../support/cli.ts'
 import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.ts'
 import { guestStage } from './guest-stage.ts'
 
@@ -83,6 +84,28 @@ describe('no token is given, and the message says what to check', () => {
     const why = await stage.approve('docs').catch((error: Error) => error.message)
     expect(why).toBe('it accepts no token of the client "robot"; check the scope in "auth", and ask its operator what this client may do')
     expect(server.counts.granted).toBeGreaterThan(0)
+  })
+
+  test('a client that is named by halves, by two proofs, or for a program; "mcp add" writes a whole one into the file', async () => {
+    using at = nest()
+    const client = ['--client-id', 'robot', '--issuer', 'https://login.example.org']
+    const add = (id: string, ...words: string[]) => at.run(['mcp', 'add', id, ...words])
+    const [address, secretIn] = ['https://mcp.example.org/mcp', ['--client-secret-variable', 'DOCS_SECRET']]
+    for (const [words, why] of [
+      [[address, ...secretIn, '--issuer', 'https://login.example.org'], 'auth.client_id is missing'],
+      [[address, '--client-id', 'robot', ...secretIn], 'auth.issuer is missing; it is a text\n'],
+      [[address, ...client], 'auth.client_secret_variable is missing'],
+      [[address, ...client, ...secretIn, '--private-key-variable', 'K'], 'and "private_key_variable" exclude each other'],
+      [[...client, ...secretIn, '--', 'npx', 'x'], 'are for a server at an address'],
+    ] as const) {
+      const { code, stderr } = await add('x', ...words)
+      expect([code, stderr]).toEqual([2, expect.stringContaining(why)])
+    }
+    expect(existsSync(join(at.home, '.braidclaw/mcp.json'))).toBe(false)
+    expect(await add('docs', address, ...client, ...secretIn, '--scope', 'read')).toMatchObject({ code: 0 })
+    expect(JSON.parse(readFileSync(join(at.home, '.braidclaw/mcp.json'), 'utf8')).mcpServers.docs.auth).toEqual({
+      ...{ client_id: 'robot', client_secret_variable: 'DOCS_SECRET', issuer: 'https://login.example.org', scope: 'read' },
+    })
   })
 
   test('a secret that stands in the file, a token beside it, and a client without an issuer are refused and not repeated', async () => {

@@ -11,6 +11,7 @@ import { offeredName } from '../../../host/toolset/guests/mcp/mcp-tools.ts'
 import { type Mcp, type McpStatus, openMcp } from '../../../host/toolset/guests/mcp/open-mcp.ts'
 import { type TrialRun, tryServer } from '../../../host/toolset/guests/mcp/trial-run.ts'
 import { atAsyncEnd } from '../../../kit/errors.ts'
+import type { JsonObject } from '../../../kit/json.ts'
 import { count, visible } from '../../../kit/text.ts'
 import { connect } from '../../../mcp/client/connect.ts'
 import { spawnPlain } from '../../../tools/process.ts'
@@ -44,6 +45,11 @@ const addFlags = {
   host: { type: 'text', many: true, about: 'A host that it may reach; may be repeated' },
   variable: { type: 'text', many: true, about: 'A variable of the environment that it gets; may be repeated' },
   header: { type: 'text', many: true, about: 'A header for an address, as NAME=${VARIABLE}; may be repeated' },
+  clientId: { type: 'text', about: 'A client that logs in at an address without a user' },
+  clientSecretVariable: { type: 'text', about: 'The variable with the secret of that client' },
+  privateKeyVariable: { type: 'text', about: 'Instead of it: the variable with its private key, as PEM' },
+  issuer: { type: 'text', about: 'The authorization server of that client' },
+  scope: { type: 'text', about: 'Scopes to ask for' },
   ...yesFlag,
   ...sandboxFlag,
 } as const satisfies Flags
@@ -68,8 +74,10 @@ export const add = command({
       const headers = Object.fromEntries(header.map((each) => [each.split('=')[0] ?? '', each.slice(each.indexOf('=') + 1)]))
       const permissions = { files: files ?? 'none', folders: [...folder], hosts: [...host], variables: [...variable] }
       const command = { command: first, args: words.slice(1), permissions }
+      const auth = clientIn(flags)
+      if (auth && !isAddress) throw usageError('--client-id and what belongs to it are for a server at an address; leave them out')
       const { mcp, setup, signal, ask } = opened
-      const server = await mcp.add(id, isAddress ? { url: first, headers } : command)
+      const server = await mcp.add(id, isAddress ? { url: first, headers, ...(auth && { auth }) } : command)
       context.process.stdout.write(`added: ${visible(id)} (${line(server.origin)})\n`)
       if (!flags.yes && ask === undefined)
         return void context.process.stderr.write(`it may not run yet; approve it: braidclaw mcp approve ${id}\n`)
@@ -166,6 +174,19 @@ export const test = command({
       printStatus(context, found, flags.json)
     }),
 })
+
+/** Returns what stands under `auth` in a file: the client that logs in by itself, when one is named. */
+function clientIn(flags: Given<typeof addFlags>): JsonObject | undefined {
+  const named = {
+    client_id: flags.clientId,
+    client_secret_variable: flags.clientSecretVariable,
+    private_key_variable: flags.privateKeyVariable,
+    issuer: flags.issuer,
+    scope: flags.scope,
+  }
+  const given = Object.entries(named).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
+  return given.length === 0 ? undefined : Object.fromEntries(given)
+}
 
 const loginFlags = {
   clientId: { type: 'text', about: 'A client that was registered by hand, or the https address of its metadata' },

@@ -157,14 +157,16 @@ function address(table: TableReader, kind: 'http' | 'sse'): McpTransport {
 
 /** Reads the client that logs in without a user. A secret that stands in the file is refused, and not repeated. */
 function loginIn(auth: TableReader): McpClientLogin | undefined {
-  if (!auth.has('client_id')) return undefined
+  if (!['client_id', 'client_secret_variable', 'private_key_variable', 'issuer', 'scope'].some(auth.has)) return undefined
+  if (auth.has('private_key_variable') && auth.raw('client_secret_variable') !== undefined)
+    auth.wrong('client_secret_variable', 'and "private_key_variable" exclude each other; leave one out')
   const proof = auth.has('private_key_variable') ? 'key' : 'secret'
   const field = proof === 'key' ? 'private_key_variable' : 'client_secret_variable'
   const variable = auth.text(field)
   if (!new RegExp(forms.variable.pattern).test(variable))
     auth.wrong(field, 'is the name of the environment variable that holds it, such as "DOCS_SECRET"; what stands there is none')
   const issuer = auth.text('issuer')
-  if (!/^https?:$/.test(URL.parse(issuer)?.protocol ?? ''))
+  if (auth.has('issuer') && !/^https?:$/.test(URL.parse(issuer)?.protocol ?? ''))
     auth.wrong('issuer', 'is the address of the authorization server to which this client belongs, such as "https://login.example.org"')
   return { clientId: auth.text('client_id'), issuer, scope: auth.text('scope', ''), proof, variable }
 }
