@@ -13,6 +13,7 @@ import {
   type SearchOptions,
 } from '../../src/library/agent/mcp-registry.ts'
 import { given, needs } from '../support/needs.ts'
+import { notesServer } from '../support/notes-server.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'braidclaw-registry-'))
 afterAll(() => rmSync(home, { recursive: true, force: true }))
@@ -143,28 +144,12 @@ describe.if(
   })
 })
 
-/** Speaks just enough of the protocol, in lines of JSON. */
-const notes = `import { createInterface } from 'node:readline'
-const tool = { name: 'add_note', description: 'Write something down', inputSchema: { type: 'object', properties: { text: { type: 'string' } } } }
-const answers = {
-  initialize: ({ protocolVersion }) => ({ protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'notes', version: '1' } }),
-  'tools/list': () => ({ tools: [tool] }),
-  'tools/call': ({ arguments: { text } }) => ({ content: [{ type: 'text', text: 'noted: ' + text }] }),
-}
-createInterface({ input: process.stdin }).on('line', (line) => {
-  const { id, method, params } = JSON.parse(line)
-  if (id === undefined) return
-  const result = answers[method]?.(params)
-  console.log(JSON.stringify({ jsonrpc: '2.0', id, ...(result ? { result } : { error: { code: -32601, message: 'unknown' } }) }))
-})
-`
-
 test.if(needs('bwrap', 'node'))('the example of the page prints what stands there', async () => {
   const [, section = ''] = readFileSync(join(import.meta.dir, '../../docs/library-data.md'), 'utf8').split('## MCP servers\n')
   const [code = '', printed] = [...section.matchAll(/```(?:ts)?\n([\s\S]*?)```/g)].map(([, block = '']) => block)
   const cwd = join(home, 'work')
   mkdirSync(cwd)
-  writeFileSync(join(cwd, 'notes.mjs'), notes)
+  writeFileSync(join(cwd, 'notes.mjs'), notesServer)
   writeFileSync(
     join(cwd, 'program.ts'),
     code.replace("'braidclaw/mcp'", JSON.stringify(join(import.meta.dir, '../../src/library/agent/mcp-registry.ts'))),

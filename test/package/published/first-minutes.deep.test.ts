@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { needs } from '../../support/needs.ts'
+import { notesServer } from '../../support/notes-server.ts'
 import { chunk, done, startRaw, streamed } from '../../support/raw-server.ts'
 import { installInProject, type Machine, machine, type Packages, packages } from './packages.ts'
 
@@ -14,22 +15,6 @@ function documented(page: string, heading: string, language: string): string {
   return new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 's').exec(section)?.[1] ?? ''
 }
 
-/** Speaks just enough of the protocol, in lines of JSON. */
-const notes = `import { createInterface } from 'node:readline'
-const tool = { name: 'add_note', description: 'Write something down', inputSchema: { type: 'object', properties: { text: { type: 'string' } } } }
-const answers = {
-  initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'notes', version: '1' } }),
-  'tools/list': () => ({ tools: [tool] }),
-  'tools/call': ({ arguments: { text } }) => ({ content: [{ type: 'text', text: 'noted: ' + text }] }),
-}
-createInterface({ input: process.stdin }).on('line', (line) => {
-  const { id, method, params } = JSON.parse(line)
-  if (id === undefined) return
-  const result = answers[method]?.(params)
-  console.log(JSON.stringify({ jsonrpc: '2.0', id, ...(result ? { result } : { error: { code: -32601, message: 'unknown' } }) }))
-})
-`
-
 let made: Packages
 let at: Machine
 let project: string
@@ -37,7 +22,7 @@ beforeAll(async () => {
   made = await packages()
   at = machine(made.folder)
   project = installInProject(at, made.tarballs)
-  writeFileSync(join(project, 'notes.mjs'), notes)
+  writeFileSync(join(project, 'notes.mjs'), notesServer)
 }, 300_000)
 afterAll(() => made[Symbol.dispose]())
 
