@@ -2,6 +2,7 @@
 
 import { errorCode, explainErrno } from '../config/text/read-toml-file.ts'
 import { FailureError, storageProblem } from '../host/failure.ts'
+import { causeOf } from '../kit/errors.ts'
 import { storageFailure } from '../memory/storage-failure.ts'
 import type { Ending } from '../runtime/event.ts'
 
@@ -59,7 +60,8 @@ export function commandError(text: string): CliExit {
 }
 
 /** Converts whatever a command throws to a sentence and an exit code. Only bugs get a stack trace. */
-export function exitOf(error: unknown): CliExit {
+export function exitOf(thrown: unknown): CliExit {
+  const error = causeOf(thrown)
   if (error instanceof CliExit) return error
   if (error instanceof FailureError) return exitOfFailure(error)
   const storage = isSqlite(error) ? storageFailure('memory.path', error) : undefined

@@ -3,6 +3,7 @@
 import { createRoute, OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
 import type { Context, MiddlewareHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
+import { causeOf } from '../kit/errors.ts'
 import { sha256 } from '../kit/sha256.ts'
 import { type Identity, type ScopedIdentity, type Sender, unauthorized } from './callers.ts'
 import { errorResponse, HttpError, quiet } from './http-error.ts'
@@ -45,7 +46,8 @@ type ApiOptions = {
 
 /** Answers with what a route threw. */
 export function createFailures({ errorOf, failed, errorFields = () => ({}) }: ApiOptions): (error: unknown, path: string) => Response {
-  return (error, path) => {
+  return (thrown, path) => {
+    const error = causeOf(thrown)
     const known = error instanceof HttpError ? error : error instanceof HTTPException ? ofHono(error) : errorOf(error)
     if (!known) failed(error)
     const answered = known ?? new HttpError(500, 'internal', 'this is a bug in BraidClaw; its log says more')

@@ -13,8 +13,8 @@ export function errorText(thrown: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Returns the error of the work where what is due at its end failed as well. */
-function causeOf(error: unknown): unknown {
+/** Returns the error of the work where what is due at its end failed as well, else the error itself; only that one tells its kind. */
+export function causeOf(error: unknown): unknown {
   return error instanceof Error && 'suppressed' in error ? causeOf(error.suppressed) : error
 }
 

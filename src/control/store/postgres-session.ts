@@ -1,6 +1,6 @@
 /** Runs commands on one PostgreSQL connection. A statement that returns no rows is sent together with the one after it, the last with COMMIT. */
 
-import { errnoOf, errorText } from '../../kit/errors.ts'
+import { causeOf, errnoOf, errorText } from '../../kit/errors.ts'
 import { PlaneRefusal } from '../contract/plane-refusal.ts'
 import type { Command, Param, Row } from '../contract/store-port.ts'
 import { ANNOUNCE, EXCLUSIVE } from './batch-marks.ts'
@@ -129,7 +129,8 @@ export function isSaidByServer(error: unknown): boolean {
   return /^[0-9A-Z]{5}$/.test(sqlStateOf(error))
 }
 
-function sqlStateOf(error: unknown): string {
+function sqlStateOf(thrown: unknown): string {
+  const error = causeOf(thrown)
   return error instanceof Error && 'errno' in error ? String(error.errno) : ''
 }
 
@@ -168,7 +169,8 @@ const awayTodo = 'check that PostgreSQL runs and has free disk space; requests s
 export type PostgresTarget = { readonly name: string; readonly hide: (text: string) => string }
 
 /** Returns the refusal for a caller of the plane. Errors that are not failures of the database pass unchanged. */
-export function asRefusal(error: unknown, { name, hide }: PostgresTarget): unknown {
+export function asRefusal(thrown: unknown, { name, hide }: PostgresTarget): unknown {
+  const error = causeOf(thrown)
   const failure = error instanceof PlaneRefusal ? undefined : postgresFailure(error)
   if (!failure || ofOurSql.test(sqlStateOf(error))) return error
   const key = sqlStateOf(error) || (errnoOf(error) ?? '')

@@ -66,7 +66,8 @@ export function createOperator({ urls, folder, seed, longestStopMs, realTasks }:
   }
 
   async function lookAfter(): Promise<number> {
-    const { body } = await ask('tasks?view=full&status=blocked&limit=200')
+    const { status, body } = await ask('tasks?view=full&status=blocked&limit=200')
+    if (status !== 200) throw new Error(`the list of blocked tasks was answered with ${status} ${JSON.stringify(body)}`)
     await Promise.all([settleDoubts(body.tasks), answerQuestions(), raiseBudget(), hurry()])
     const { completed = 0, failed = 0, dead = 0, cancelled = 0 } = body.counts as Record<string, number>
     return completed + failed + dead + cancelled
